@@ -405,7 +405,9 @@ impl Fragment {
         }
         let robots = RobotsTxt::parse(text);
         if !robots.groups().any(|group| group.names().any(|name| !name.is_star() && !name.value().is_empty())) {
-            return wrong("no group names a crawler: begin the list with a line such as \"User-agent: GPTBot\"");
+            return wrong(
+                "no group contains the name of a crawler: begin the list with a line such as \"User-agent: GPTBot\"",
+            );
         }
         let title = title.chars().map(|char| if char.is_control() { ' ' } else { char }).take(MAX_TITLE_LENGTH);
         Ok(Self { title: title.collect::<String>().trim().into(), robots })

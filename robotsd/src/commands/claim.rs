@@ -108,11 +108,11 @@ impl ClaimEvidence for NotedEvidence<'_> {
         let copies: Vec<_> = crawler.ranges.iter().map(|url| (url, list(url))).collect();
         for (url, copy) in &copies {
             (self.note)(match copy {
-                None => format!("list {url}: no copy is available"),
+                None => format!("no copy of the list {url} is available"),
                 Some(copy) => {
                     let is_in =
                         if copy.list.set.contains(address.get()) { "is in the list" } else { "is not in the list" };
-                    format!("list {url} ({}): {} {is_in}", self.shown_origin(url, copy), address.get())
+                    format!("{} {is_in} {url} ({})", address.get(), self.shown_origin(url, copy))
                 }
             });
         }

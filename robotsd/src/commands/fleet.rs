@@ -64,8 +64,8 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
-/// Note about a replica that is in the document of the fleet, but cannot be reached at any address
-/// in `fleet.replicas`.
+/// Note about a replica that is in the fleet's document, but cannot be reached at any address in
+/// `fleet.replicas`.
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 

@@ -156,14 +156,14 @@ impl AdminListenerConfig {
     fn way(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
-            (AdminAccess::Full, _) => format!("over {address}, by anyone who can connect, without a token"),
-            (AdminAccess::Read, _) => format!("not over {address}, which is read-only"),
-            (AdminAccess::Proxy, _) => format!("over {address}, by an [[admin.user]] whose name the proxy sends"),
+            (AdminAccess::Full, _) => format!("through {address}, by anyone who can connect, without a token"),
+            (AdminAccess::Read, _) => format!("not through {address}, which is read-only"),
+            (AdminAccess::Proxy, _) => format!("through {address}, by an [[admin.user]] whose name the proxy sends"),
             (AdminAccess::TokenForChanges | AdminAccess::Token, Some(file)) => {
-                format!("over {address} with the token in {file}")
+                format!("through {address} with the token in {file}")
             }
             (AdminAccess::TokenForChanges | AdminAccess::Token, None) => {
-                format!("over {address} with an [[admin.token]]")
+                format!("through {address} with an [[admin.token]]")
             }
         }
     }
@@ -220,7 +220,7 @@ impl AdminSettings {
 
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
-        let socket = self.socket.as_ref().map(|socket| format!("over the socket {}", socket.display()));
+        let socket = self.socket.as_ref().map(|socket| format!("through the socket {}", socket.display()));
         socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
     }
 

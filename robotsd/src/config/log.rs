@@ -115,7 +115,7 @@ pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
         ));
     }
     (!is_writable(folder))
-        .then(|| format!("{shown} cannot be created: this user may not write to the folder of the file"))
+        .then(|| format!("{shown} cannot be created: the current user may not write to the folder of the file"))
 }
 
 pub(super) fn is_writable(folder: &Path) -> bool {

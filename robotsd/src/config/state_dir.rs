@@ -56,8 +56,8 @@ fn unusable(path: &Path) -> Option<String> {
     })
 }
 
-/// Returns the reason why this user cannot write a file; `None` if the user can. If the folder of
-/// the file does not exist, the user must be able to create the folder.
+/// Returns the reason why the current user cannot write a file; `None` if the user can. If the
+/// folder of the file does not exist, the user must be able to create the folder.
 pub(super) fn no_file(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
@@ -68,7 +68,8 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
     let folder = files::folder_of(path);
     unusable(folder).or_else(|| {
         let there = nearest(folder);
-        (!is_writable(there)).then(|| format!("this user cannot create a file in {folder}", folder = there.display()))
+        (!is_writable(there))
+            .then(|| format!("the current user cannot create a file in {folder}", folder = there.display()))
     })
 }
 
@@ -94,8 +95,8 @@ fn is_of_kernel(folder: &Path) -> bool {
     })
 }
 
-/// Returns an error if this user cannot write the state directory. The caller reports a warning,
-/// because the server may run as another user.
+/// Returns an error if the current user cannot write to the state directory. The caller reports a
+/// warning, because the server may run as another user.
 pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);
@@ -105,7 +106,7 @@ pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
     let done = if there == path { "write to" } else { "create" };
     let forgets = "a restart would forget the kill switch, the accepted versions and the history";
     Some(written.fault(format!(
-        "this user cannot {done} {path}; if robotsd runs as this user, {forgets}",
+        "the current user cannot {done} {path}; if robotsd runs as this user, {forgets}",
         path = path.display()
     )))
 }

@@ -54,7 +54,7 @@ pub(crate) fn site_hint(word: &str) -> Option<String> {
     let is_label = |label: &str| !label.is_empty() && label.chars().all(|char| char.is_alphanumeric() || char == '-');
     let is_name = name.contains('.') && name.split('.').all(is_label) && !name.ends_with(".txt");
     let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
-    (is_name && is_port).then(|| format!("if the site is meant, write https://{host}"))
+    (is_name && is_port).then(|| format!("if you mean the site, write https://{host}"))
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
         }
         for (word, host) in [("example.com", "example.com"), ("müller.example:8443/robots.txt", "müller.example:8443")]
         {
-            assert_eq!(site_hint(word), Some(format!("if the site is meant, write https://{host}")));
+            assert_eq!(site_hint(word), Some(format!("if you mean the site, write https://{host}")));
         }
         for word in ["robots.txt", "a/b.c", "..", "example", "", "example.com/x", "a.b:c"] {
             assert_eq!(site_hint(word), None, "{word}");

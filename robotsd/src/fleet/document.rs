@@ -139,7 +139,7 @@ impl Document {
         }
         if format > FORMAT {
             return Err(format!(
-                "the document of the fleet has format {format}, but this robotsd can only read format {FORMAT}: \
+                "the fleet's document has format {format}, but this robotsd can only read format {FORMAT}: \
                  update robotsd"
             ));
         }

@@ -144,8 +144,8 @@ impl Fleet {
         };
         let member = read.unwrap_or_else(|error| {
             let message = format!(
-                "{file} cannot be read: {error}; nothing is enforced until this replica has read the document of the \
-                 fleet from the store",
+                "{file} cannot be read: {error}; nothing is enforced until this replica has read the fleet's document \
+                 from the store",
                 file = file.display()
             );
             self.warn(&*message);
@@ -407,9 +407,8 @@ impl Fleet {
     /// Returns a message if this replica has never read a document.
     pub(crate) fn unknown(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
-        let why = format!(
-            "fleet {of:?}: nothing is enforced until this replica has read the document of the fleet from {store}"
-        );
+        let why =
+            format!("fleet {of:?}: nothing is enforced until this replica has read the fleet's document from {store}");
         (!self.member.lock().is_known()).then_some(why)
     }
 

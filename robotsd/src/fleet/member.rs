@@ -161,10 +161,8 @@ impl Member {
             // Entries from before this replica joined the fleet are treated as fulfilled, because
             // other replicas may already serve later versions.
             self.reached = document.accepts.iter().map(|(site, accept)| (site.clone(), accept.id.clone())).collect();
-            seen.changes.push(format!(
-                "this replica has read the document of the fleet (epoch {epoch})",
-                epoch = document.epoch
-            ));
+            seen.changes
+                .push(format!("this replica has read the fleet's document (epoch {epoch})", epoch = document.epoch));
         }
         self.rev = self.rev.max(read.rev);
         for (name, stamp) in &read.lifted {

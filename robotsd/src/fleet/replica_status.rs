@@ -36,7 +36,7 @@ impl DocumentState {
             Self::Current => return (ReplicaState::Current, None),
             Self::Unknown => (
                 ReplicaState::Unknown,
-                "this replica has not read the document of the fleet, so it enforces nothing".to_owned(),
+                "this replica has not read the fleet's document, so it enforces nothing".to_owned(),
             ),
             Self::WentBack(entries) => (
                 ReplicaState::WentBack,
@@ -53,8 +53,8 @@ impl DocumentState {
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the document of the fleet has damaged fields: {fields} (repair them with `robotsd fleet restore \
-                     --repair`; off switches still take effect)",
+                    "the fleet's document has damaged fields: {fields} (repair them with `robotsd fleet restore --repair`; \
+                     off switches still take effect)",
                     fields = fields.join("; ")
                 ),
             ),

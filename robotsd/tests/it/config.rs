@@ -86,7 +86,7 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
 fn an_unwritable_audit_file_is_a_warning() {
     for (audit, why) in [
         ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
-        ("robots.txt/audit.jsonl", "this user cannot create a file in "),
+        ("robots.txt/audit.jsonl", "the current user cannot create a file in "),
         (".", "it is a folder"),
         ("audit.jsonl", ""),
         ("made/then/audit.jsonl", ""),

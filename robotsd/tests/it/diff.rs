@@ -124,7 +124,7 @@ fn losses_of_search_engines_are_measured_by_sitemaps_lists_and_logs() {
     assert_eq!(rest, "lose 121 of 1,000 pages of the sitemaps (12 %)");
     let want = " lose 2 of 3 pages of urls.txt (67 %)";
     assert!(line("of urls.txt").ends_with(want), "the cart was disallowed before: {text}");
-    let expected = "Googlebot loses 25 of 100 pages that it requested in the log: 25 % of its requests, 25 of 100";
+    let expected = "Googlebot loses 25 of 100 pages that it requested in the log, and 25 % of its requests (25 of 100)";
     assert_eq!(line("in the log"), expected);
     assert_has(&text, &["\n  new.txt:3: disallow /news/: 120 pages\n  new.txt:5: disallow /*?: 1 page\n"]);
     assert!(text.contains("\n    /?a=1&b=2  (line 5)\n"), "each rule has an example: {text}");
@@ -184,13 +184,13 @@ fn a_loss_above_the_permitted_share_fails() {
         (
             &["--urls", "pages.txt", "--max-loss", "0.4 %"],
             1,
-            "pages of pages.txt (0.5 %), and --max-loss permits 0.4 %",
+            "pages of pages.txt (0.5 %); --max-loss permits at most 0.4 %",
         ),
         (&["--log", "access.log", "--max-loss", "3%"], 0, ""),
         (
             &["--log", "access.log", "--max-loss", "2%"],
             1,
-            "3.0 % of its requests, 3 of 100, and --max-loss permits 2 %",
+            "3.0 % of its requests (3 of 100); --max-loss permits at most 2 %",
         ),
         (&["--max-loss", "2%"], 2, "--max-loss: there are no pages to measure"),
         (&["--log", "people.log", "--max-loss", "2%"], 2, "--max-loss: no request in the logs is from a search engine"),

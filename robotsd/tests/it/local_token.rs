@@ -259,13 +259,13 @@ fn config_check_shows_which_listeners_accept_changes() {
     let folder = config().tables(tables).folder();
     let check = || folder.configured(["config", "check"]).succeeded();
     let wants = [
-        format!("changes: over the socket {}\n", folder.at("admin.sock").display()),
-        format!("changes: over 127.0.0.1:0 with the token in {}\n", folder.at("state/admin.token").display()),
-        "changes: not over 127.0.0.1:9146, which is read-only\n".to_owned(),
-        "changes: over 127.0.0.1:9147, by anyone who can connect, without a token\n".to_owned(),
+        format!("changes: through the socket {}\n", folder.at("admin.sock").display()),
+        format!("changes: through 127.0.0.1:0 with the token in {}\n", folder.at("state/admin.token").display()),
+        "changes: not through 127.0.0.1:9146, which is read-only\n".to_owned(),
+        "changes: through 127.0.0.1:9147, by anyone who can connect, without a token\n".to_owned(),
     ];
     assert_has(check(), &wants.each_ref().map(|want| &**want));
     let token = format!("[[admin.token]]\nname = \"a\"\nhash = \"sha256:{}\"\nrole = \"admin\"\n", "0".repeat(64));
     folder.configure(folder.read("robotsd.toml") + "\n" + &token);
-    assert_has(check(), &["changes: over 127.0.0.1:0 with an [[admin.token]]\n"]);
+    assert_has(check(), &["changes: through 127.0.0.1:0 with an [[admin.token]]\n"]);
 }

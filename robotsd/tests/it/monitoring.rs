@@ -133,7 +133,7 @@ fn every_expression_of_dashboard_and_alerts_has_an_answer() {
          text = \"User-agent: *\\nCrawl-delay: 20\\nDisallow: /private/\"\n[[site.robots.append]]\npath = \"ai.txt\"\n\
          [[site.robots.on_publish]]\nurl = \"http://127.0.0.1:1/\"\n[site.modes]\n\"index\" = \"refuse\""
     );
-    // robotsd must have a saved document of the fleet. Otherwise, it would enforce nothing.
+    // robotsd must have a saved copy of the fleet's document. Otherwise, it would enforce nothing.
     let keys = "rate.store = \"redis://127.0.0.1:1\"\nfleet.name = \"shop\"\nstate_dir = \"state\"\n\
                 notify = [{ on = [\"waits\"], url = \"http://127.0.0.1:1/\" }]";
     let config = Config::refusing().keys(keys).file("state/fleet.json", "{\"epoch\": \"e\"}").log_requests();

@@ -172,11 +172,11 @@ fn message(text: &[u8]) -> Option<String> {
 #[test]
 fn what_is_no_list_says_why() {
     for (text, begins) in [
-        (&b""[..], "no group names a crawler"),
-        (b"# nothing\n", "no group names a crawler"),
-        (b"User-agent: *\nDisallow: /\n", "no group names a crawler"),
-        (b"User-agent:\nDisallow: /\n", "no group names a crawler"),
-        (b"Sitemap: https://a.test/\nDisallow: /\n", "no group names a crawler"),
+        (&b""[..], "no group contains the name of a crawler"),
+        (b"# nothing\n", "no group contains the name of a crawler"),
+        (b"User-agent: *\nDisallow: /\n", "no group contains the name of a crawler"),
+        (b"User-agent:\nDisallow: /\n", "no group contains the name of a crawler"),
+        (b"Sitemap: https://a.test/\nDisallow: /\n", "no group contains the name of a crawler"),
         (b"\xEF\xBB\xBF \n<html>\nUser-agent: a\n", "this is an HTML page"),
         (b"User-agent: a\r\nDisallow: /\xff\n", "line 2 contains bytes that are not text"),
         (b"User-agent: a\rDisallow: /\r# \x1b[2J\r", "line 3 contains bytes that are not text"),

@@ -61,12 +61,12 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let crawlers = format!("{}{more}", names.join(", "));
     let verb = if loss.crawlers.len() == 1 { "loses" } else { "lose" };
     let pages = format!("{crawlers} {verb} {} of {}", grouped(lost), counted(of, "page"));
-    let excess = loss.permitted.map_or_else(String::new, |most| format!(", and --max-loss permits {most} %"));
+    let excess = loss.permitted.map_or_else(String::new, |most| format!("; --max-loss permits at most {most} %"));
     match loss.requests {
         Some(requests) => {
             let (share, all) = (percent(requests.lost, requests.all), grouped(requests.all));
             format!(
-                "{pages} {list}: {share} of its requests, {requests} of {all}{excess}",
+                "{pages} {list}, and {share} of its requests ({requests} of {all}){excess}",
                 requests = grouped(requests.lost)
             )
         }

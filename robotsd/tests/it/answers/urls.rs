@@ -91,7 +91,7 @@ fn a_site_name_is_not_a_file_and_the_message_says_so() {
     for words in [&["check", "example.com"][..], &["explain", "--robots", "example.com", "--user-agent", "GPTBot", "/"]]
     {
         let error = run(robotsd().args(words)).failed(2);
-        let want = "No such file or directory (os error 2): if the site is meant, write https://example.com\n";
+        let want = "No such file or directory (os error 2): if you mean the site, write https://example.com\n";
         assert!(error.ends_with(want), "{error}");
     }
 }

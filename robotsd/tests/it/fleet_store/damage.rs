@@ -14,10 +14,7 @@ impl Fleet {
         for replica in &self.replicas {
             replica.becomes("damaged");
             let said = unfolded(&replica.running.command(&["fleet", "status"]).ends_with(1).out);
-            assert_has(
-                said,
-                &["the document of the fleet has damaged fields: ", field, "`robotsd fleet restore --repair`"],
-            );
+            assert_has(said, &["the fleet's document has damaged fields: ", field, "`robotsd fleet restore --repair`"]);
         }
     }
 

@@ -385,10 +385,10 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
         assert_has(unfolded(&fleet.replicas[0].running.command(&["status"]).out), &parts);
         let new = Replica::start("web-4", &store, "");
         assert!(new.is_off());
-        let unknown = message(&new.running.wait_for_message(
-            "fleet",
-            "nothing is enforced until this replica has read the document of the fleet from",
-        ))
+        let unknown = message(
+            &new.running
+                .wait_for_message("fleet", "nothing is enforced until this replica has read the fleet's document from"),
+        )
         .to_owned();
         let off = format!("enforcement of every site is switched off: {unknown}");
         assert_eq!(new.running.json(&["history", "shop"])["entries"][0]["message"], off);

@@ -56,8 +56,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some(name) = engines.first().map(|name| name.as_bytes()) else { continue };
         let first = Quoted(name);
         let refused = match engines.len() {
-            1 => format!("{first} is refused"),
-            count => format!("{count} search engine crawlers, including {first}, are refused"),
+            1 => format!("{first} gets refusals"),
+            count => format!("{count} search engine crawlers, including {first}, get refusals"),
         };
         let rules = match others {
             0 => "this rule disallows".to_owned(),
@@ -66,9 +66,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         };
         sink.report(
             rule.range(),
-            format_args!(
-                "{refused} access to the pages that {rules}: search engines remove refused pages from their index"
-            ),
+            format_args!("{refused} for the pages that {rules}; search engines remove such pages from their index"),
         )
         .of_agent(name)
         .help(
@@ -127,8 +125,8 @@ mod tests {
         assert_eq!((star.line, star.agent.as_deref()), (2, Some("Googlebot")));
         let (count, rest) = star.message.split_once(' ').expect("a count");
         assert!(count.parse::<usize>().is_ok_and(|count| count > 20), "{}", star.message);
-        let want = "search engine crawlers, including \"Googlebot\", are refused access to the pages that this rule \
-                    and 2 more disallow: search engines remove refused pages from their index";
+        let want = "search engine crawlers, including \"Googlebot\", get refusals for the pages that this rule and 2 \
+                    more disallow; search engines remove such pages from their index";
         assert_eq!(rest, want);
         let want = "in [site.modes], change the override that refuses these crawlers to \"tag\"; or, if the override \
                     also applies to other crawlers, leave it, and write \"index\" = \"tag\" below it";

@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         severity,
         field.value_range.clone(),
         format_args!(
-            "crawlers read {pattern} as one path, which matches none of {paths}",
+            "crawlers read {pattern} as one path, so this rule applies to none of {paths}",
             pattern = Quoted(pattern),
             paths = quoted_list(paths.into_iter())
         ),

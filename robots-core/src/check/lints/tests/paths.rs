@@ -172,7 +172,7 @@ fn lints_about_what_is_no_path() {
     Case("several-paths", "paths that commas join are found, and commas in a path are not")
         .found_each(rule, &["/a,/b", "/a, /b", "/a;/b", "/a|/b", "\"/a\",\"/b\"", "*.a$,*.b$", "/a, /b /c"], &["2:11"])
         .found_each(rule, &["/a,b.html", "/a,", "/a /b", "/(a|/b)", "/*,*", "/a", "/a,*/", "/*,*.html"], &[])
-        .says("Allow: /a,/b", &["crawlers read \"/a,/b\" as one path, which matches none of \"/a\", \"/b\""]);
+        .says("Allow: /a,/b", &["crawlers read \"/a,/b\" as one path, so this rule applies to none of \"/a\", \"/b\""]);
     let routes = words(
         "/:id /[slug] /[...slug] /[[...slug]] /{id} /{id:int} /{id?} /<slug> \
         /<int:id> /{a}.html /{**path} /:path+",
