@@ -156,8 +156,8 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if this name has the token, and the token itself if not. A name with another token
-/// would not reach the crawler.
+/// usual name if this name has the token, and the token itself if not. The crawler would ignore a
+/// group for a name with another token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
@@ -172,8 +172,8 @@ struct Draft<'f, 'a> {
     /// The first token of each edited crawler, except crawlers that already have the requested
     /// access.
     own: HashSet<ProductToken>,
-    /// Maps the index of a group to the names of other crawlers, which obey the group only because
-    /// it names an edited crawler. The edit adds these names to the group.
+    /// Maps the index of a group to names of crawlers that are not edited, but obey the group
+    /// because it names an edited crawler. The edit adds these names to the group.
     stay: BTreeMap<usize, BTreeSet<String>>,
     /// Maps the index of each changed group to whether the group still exists after the edit. All
     /// names in such a group are names of edited crawlers.
@@ -246,7 +246,8 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Gives a crawler the requested access. If a group that names the crawler is only for edited
     /// crawlers, changes the rules of the group. Removes the crawler's name from all other groups.
-    /// Then adds a new group, unless a changed group names the crawler or it needs no group.
+    /// Then adds a new group, unless a changed group names the crawler or the crawler needs no
+    /// group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -332,7 +333,7 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
     /// site, it gets the rules of `otherwise`, which the group's crawlers would obey without the
-    /// group. If it has only rules for the whole site and no other lines, the whole group is
+    /// group. If the group has only rules for the whole site and no other lines, the whole group is
     /// removed. Returns whether the group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {

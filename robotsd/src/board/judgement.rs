@@ -292,7 +292,8 @@ mod tests {
             (read("1", 40), gap(45, 46, Some("2")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("1")), ReadJudgement::NotNewest),
             (read("1", 40), gap(45, 46, Some("0")), ReadJudgement::Undecided),
-            // The first gap includes the time of the requests, the second begins after them.
+            // The first gap includes the time of the requests. The second gap begins after the
+            // requests.
             (read("2", 40), gap(50, 90, None), ReadJudgement::Undecided),
             (read("2", 40), gap(51, 90, None), ReadJudgement::Ignored),
         ] {

@@ -2,9 +2,9 @@
 //! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
 //! a blocking thread writes it to files once per minute.
 //!
-//! Counts are lost if there are too many rows or if writing fails. For the time of the lost counts,
-//! the table records a gap, so that a crawler whose fetch of robots.txt was lost is not reported as
-//! ignoring the file.
+//! Counts are lost if there are too many rows or if writing fails. The table records the time of
+//! the lost counts as a gap. So a crawler is not reported as ignoring robots.txt because its fetch
+//! of this file was not counted.
 //!
 //! **The history is locked while counts are written to files and while they are read.** A reader
 //! therefore finds each count either in the table or in the files, but never in both. Old files are

@@ -1,5 +1,5 @@
-//! The state of one connection: what it waits for, and since when. The connection's deadline is
-//! computed from this state, without a timer for each request.
+//! The state of one connection: what the connection is waiting for, and since when. The deadline of
+//! the connection is computed from this state, so requests need no timers.
 //!
 //! hyper's own header timer is not used, for three reasons: it starts only after the first bytes
 //! have shown the protocol, it also closes idle keep-alive connections, and it costs a timer per

@@ -46,8 +46,8 @@ pub(crate) struct Fleet {
     /// Lock that is held while the file is written, because only one thread may write it at a time.
     saving: Mutex<()>,
     every_site: KillSwitch,
-    /// Whether another process with the same replica name has replaced this process, and now sends
-    /// the heartbeats.
+    /// Whether another process with the same replica name has replaced this process. The other
+    /// process now sends the heartbeats.
     pub(crate) is_replaced: AtomicBool,
     /// Kill switches of the open sites, by name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
@@ -541,8 +541,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Errors can be ignored. A repeated tag does little harm: readers of the document notice a
-    // change later.
+    // Errors are ignored, because a repeated tag does little harm: readers of the document only
+    // notice a change later.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

@@ -314,7 +314,7 @@ impl PublishHooks {
     }
 
     /// Records a delivered notice, unless its event has ended or another version has gone live
-    /// since the request was sent. If it stayed, the record would suppress a later notice.
+    /// since the request was sent. If the record stayed, it would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;

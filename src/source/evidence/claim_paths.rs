@@ -255,8 +255,8 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
     }
 }
 
-/// Resolution of saved times, in seconds. With exact times, each verified request would change the
-/// file.
+/// Resolution of saved times, in seconds. If the file contained exact times, each verified request
+/// would change the file.
 const STEP: u64 = 10 * 60;
 
 /// How far in the future a saved time may be, for example because the clock was set back.
@@ -273,12 +273,12 @@ pub(super) struct VerifiedPath {
     verified: Option<u64>,
 }
 
-/// Maximum time until a change is saved.
+/// Maximum time until a new result is saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 /// The file that keeps the results of checks for the next start. For each claim path and crawler,
-/// it contains the time of the last verification. For each operator of crawlers, it contains an
-/// address that was verified by its reverse DNS name.
+/// the file contains the time of the last verification. For each operator of crawlers, the file
+/// also contains an address that was verified by its reverse DNS name.
 ///
 /// Without this file, a new process could not refute claims until it has verified a genuine
 /// crawler.

@@ -219,7 +219,7 @@ impl Lookups {
 }
 
 /// Reports whether a result that expires at `until` is still valid. Returns `false` if `until` is
-/// too far in the future, because the clock was set back.
+/// too far in the future, because this happens only if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
     until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
 }
@@ -252,7 +252,8 @@ struct Known {
     /// Whether the last finished lookup verified the address. The value is kept while the address
     /// is looked up again.
     was_verified: bool,
-    /// `false` if the check failed, but the resolver was not known to work at that time.
+    /// Whether the result is reliable: `false` if the check failed, and the resolver was not known
+    /// to work at that time.
     was_proven: bool,
 }
 
