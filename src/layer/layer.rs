@@ -336,8 +336,8 @@ impl RobotsLayer {
 
     /// Adds a [`Record`](super::Record) to the extensions of every request of a crawler, even if
     /// the request is allowed, so that handlers can read which agent sent the request. The record
-    /// is also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08`
-    /// enables this.
+    /// is also added to the extensions of the layer's own responses. `RobotsLayer::for_axum08` also
+    /// adds these records.
     pub fn with_crawler_extension(self) -> Self {
         self.with(|enforcer| enforcer.crawler_records = CrawlerRecords::InExtensions)
     }
@@ -437,7 +437,7 @@ impl RobotsLayer {
     /// # use tower_robots::live::LiveRobots;
     /// # let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").mode(Mode::Refuse).open()?;
     /// let layer = RobotsLayer::new(live);
-    /// // A question as some proxy might put it.
+    /// // The proxy's request. The method and target of the client's request are set separately.
     /// let question = Request::get("/auth").header("user-agent", "GPTBot/1.2").body(())?;
     /// let original = OriginalRequest::of(&question).with_method(&Method::HEAD).with_target(b"/%64rafts/\xFF").with_host(None);
     /// match layer.decide(&original.answered_elsewhere()).respond(None).outcome {

@@ -207,8 +207,8 @@ fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds the first refusal case with a status other than 403, which nginx does not relay if nginx
-/// uses only `auth_request`.
+/// Finds the first refusal case with a status other than 403. If nginx uses only `auth_request`,
+/// nginx does not relay such a status.
 fn unrelayed_case(file: &RawConfig) -> Option<Fault> {
     let is_asked = file.listener.iter().any(|listener| listener.kind == ListenerKind::Decision);
     let mut statuses = cases(file).filter_map(|case| case.status.as_ref()).filter(|status| *status.get_ref() != 403);

@@ -368,8 +368,8 @@ pub struct VerifierStatus {
     pub lists: Vec<DocumentStatus>,
     /// Key directories, sorted by URL. A directory is fetched when a request needs it.
     pub directories: Vec<DocumentStatus>,
-    /// Messages about configured list copies without effect, because the registry does not contain
-    /// their URLs. Each message suggests the URL that was probably meant.
+    /// Messages about configured copies of lists that have no effect, because the registry does not
+    /// contain their URLs. Each message suggests the URL that was probably meant.
     pub unnamed_lists: Vec<String>,
     /// Whether claims can be refuted. Refuting a claim requires a list that its server has
     /// confirmed within a day, or a DNS resolver that answers. `None` instead of `false` in the
