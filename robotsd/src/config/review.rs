@@ -130,8 +130,8 @@ fn idle_names(file: &RawConfig) -> Vec<Fault> {
     let idle_wait = idle_wait.filter(|_| !identity.wait.get_ref().0.is_zero());
     let mut faults: Vec<_> = idle_wait.map(|message| identity.wait.fault(message)).into_iter().collect();
     if let (false, Some(resolver)) = (identity.rdns, identity.resolvers.first()) {
-        let message = "\"resolvers\" is used only by commands, not for requests, because rdns = false disables the look-up \
-            of host names";
+        let message = "\"resolvers\" is used only by commands, not for requests, because rdns = false disables the \
+            look-up of host names";
         faults.push(resolver.fault(message));
     }
     faults

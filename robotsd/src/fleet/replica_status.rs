@@ -53,8 +53,8 @@ impl DocumentState {
             Self::Damaged(fields) => (
                 ReplicaState::Damaged,
                 format!(
-                    "the fleet's document has damaged fields: {fields} (repair them with `robotsd fleet restore --repair`; \
-                     off switches still take effect)",
+                    "the fleet's document has damaged fields: {fields} (repair them with `robotsd fleet restore \
+                     --repair`; off switches still take effect)",
                     fields = fields.join("; ")
                 ),
             ),
