@@ -86,6 +86,7 @@ impl Answer {
     /// request's extensions. If the request is refused, adds the record to the response's
     /// extensions. If an outer layer has already tagged the request, keeps that layer's field and
     /// record. Drops the [`response_fields`](Self::response_fields), if any.
+    #[must_use = "send this response instead of calling the inner service: the layer has answered the request"]
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, response_fields, in_extensions, extensions } = self;
         if let Some(fields) = response_fields {

@@ -416,6 +416,17 @@ impl RobotsLayer {
     ///     }
     /// }
     /// ```
+    ///
+    /// The compiler warns if the response is discarded, because the inner service would then serve
+    /// a page that the layer has refused:
+    ///
+    /// ```compile_fail
+    /// #![deny(unused_must_use)]
+    /// # fn forward(layer: &tower_robots::RobotsLayer, mut request: http::Request<()>) {
+    /// layer.respond(&mut request);
+    /// # }
+    /// ```
+    #[must_use = "send this response instead of calling the inner service: the layer has answered the request"]
     pub fn respond<B>(&self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }
