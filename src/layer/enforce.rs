@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use robots_core::internals::AddressClass;
 
 use super::answer::{Answer, Outcome};
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, guarded, human_evidence};
+use super::forwarded::ForwardedWay;
 use super::nesting::{self, OuterDecision};
 use super::original::{AnsweredBy, OriginalRequest};
 use super::rate_limit::{RateLimitedRequest, is_part_of_page};
@@ -296,12 +298,12 @@ impl<'j> JudgedRequest<'j> {
             self.decide()
         };
         let bucket = self.bucket(&decision);
-        // `Some(&None)` means that the address was needed but could not be found. `None` means that
-        // nothing needed the address.
-        if self.address.get() == Some(&None) {
-            self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
-        } else if self.address.get().is_some() {
-            self.count_unlisted_proxy(bucket.as_ref().map(|(key, ..)| key));
+        let key = bucket.as_ref().map(|(key, ..)| key);
+        match self.address.get() {
+            // Nothing needed the address.
+            None => {}
+            Some(None) => self.count_missing_address(key),
+            Some(Some(address)) => self.count_unlisted_proxy(*address, decision.reason, key),
         }
         let Some((key, quota, mode)) = bucket else {
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
@@ -345,15 +347,27 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts the request if the policy used the address of an unlisted proxy as the client's
-    /// address.
-    fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
-        let policy = &self.snapshot.policy;
-        let is_needed = policy.exempts_networks()
-            || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
-            || policy.heeds_claims(self.agents);
-        if is_needed && self.layer.is_through_unlisted_proxy(self.request) {
-            self.live.site.counts.count_unlisted_proxy();
+    /// Counts the request if `address`, which the policy used as the client's, is probably the
+    /// address of an unlisted proxy: it is not public, and a forwarded field names another client.
+    /// Without such a field, `address` may be the client's, so it matters only if it exempts the
+    /// request.
+    fn count_unlisted_proxy(&self, address: IpAddr, reason: Reason, bucket: Option<&RateKey<'_>>) {
+        use AddressClass::{LinkLocal, Loopback, Private};
+        if !matches!(AddressClass::of(address), Private | Loopback | LinkLocal) {
+            return;
+        }
+        let (policy, counts) = (&self.snapshot.policy, &self.live.site.counts);
+        let is_needed = || {
+            policy.exempts_networks()
+                || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
+                || policy.heeds_claims(self.agents)
+        };
+        match ForwardedWay::leftmost(self.request.headers) {
+            Some(client) if client != address.to_canonical() && is_needed() => counts.count_unlisted_proxy(),
+            None if reason == Reason::Exempt && policy.exempts_address(address) => {
+                counts.count_exempt_neighbour(address)
+            }
+            _ => {}
         }
     }
 

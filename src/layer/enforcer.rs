@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use http::header::FORWARDED;
 use http::{Extensions, HeaderValue, Uri};
-use robots_core::internals::AddressClass;
 
 use super::event::{AddressFrom, AgentFrom, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom};
-use super::forwarded::{ForwardedWay, X_FORWARDED_FOR};
+use super::forwarded::ForwardedWay;
 use super::nesting;
 use super::original::OriginalRequest;
 #[cfg(feature = "verify")]
@@ -29,9 +27,6 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` reads axum's `ConnectInfo`. If so, `address_from` always returns the
-    /// address of the connection's peer.
-    pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
@@ -113,7 +108,7 @@ impl Enforcer {
     }
 
     pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        let peer = self.peer(request)?;
+        let peer = self.address_from.as_ref()?(request.extensions)?;
         if !self.is_trusted(peer) {
             return Some(peer);
         }
@@ -123,32 +118,8 @@ impl Enforcer {
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    fn peer(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        self.address_from.as_ref()?(request.extensions)
-    }
-
     fn is_trusted(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
-    }
-
-    /// Reports whether the request seems to come through a proxy that is not listed in
-    /// [`RobotsLayer::forwarded_for`]: the peer has a private or loopback address, and the request
-    /// has a field that proxies add. Returns `false` if [`RobotsLayer::address_from`] may return
-    /// the client's address instead of the peer's.
-    ///
-    /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
-    /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from
-    pub(super) fn is_through_unlisted_proxy(&self, request: &OriginalRequest<'_>) -> bool {
-        if !self.is_connect_info && self.trusted_proxies.is_empty() {
-            return false;
-        }
-        let Some(peer) = self.peer(request) else {
-            return false;
-        };
-        let class = AddressClass::of(peer);
-        let is_near = matches!(class, AddressClass::Private | AddressClass::Loopback | AddressClass::LinkLocal);
-        let is_forwarded = [X_FORWARDED_FOR, FORWARDED].iter().any(|name| request.headers.contains_key(name));
-        is_near && is_forwarded && !self.is_trusted(peer)
     }
 
     /// Returns advice on how to configure the layer so that it finds the client's address.

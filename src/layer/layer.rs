@@ -47,7 +47,6 @@ impl RobotsLayer {
             sites: sites.into_sites(),
             target_from: None,
             address_from: None,
-            is_connect_info: false,
             trusted_proxies: Arc::default(),
             agent_from: None,
             identity_from: None,
@@ -115,10 +114,7 @@ impl RobotsLayer {
     /// similar servers, the code that accepts a connection puts the peer's address into the
     /// extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| {
-            enforcer.address_from = Some(Arc::new(address));
-            enforcer.is_connect_info = false;
-        })
+        self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
     /// Trusts the proxies in these networks to forward the client's address. If
@@ -135,8 +131,10 @@ impl RobotsLayer {
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
     /// If a proxy is not listed, its address counts as the client's. If such a proxy has a private
-    /// or loopback address, the layer logs a warning when the policy first needs the client's
-    /// address ([`Status::without_address`](crate::live::Status::without_address)).
+    /// or loopback address and forwards the client's, the layer logs a warning when the policy first
+    /// needs the client's address
+    /// ([`Status::without_address`](crate::live::Status::without_address)). If the proxy forwards no
+    /// address, the layer logs a warning when the proxy's address first exempts a request.
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of

@@ -2,6 +2,7 @@
 //! use of the layer, such as a layer in the wrong place. The layer can detect such a mistake only
 //! when it handles a request, and logs only the first occurrence.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +27,7 @@ pub(crate) struct MishapCounts {
     pub(super) shadowed_routes: AtomicU64,
     pub(crate) kept_fields: AtomicU64,
     lost_fields: AtomicU64,
+    exempt_neighbours: AtomicU64,
 }
 
 impl MishapCounts {
@@ -78,6 +80,17 @@ impl MishapCounts {
              counts as the client's: it is compared with exempt networks, clients share crawl delays, and crawlers cannot be verified by \
              address; add the proxy's network to RobotsLayer::forwarded_for",
         );
+    }
+
+    /// Counts a request without a forwarded field that is exempt because of its private or loopback
+    /// address.
+    pub(crate) fn count_exempt_neighbour(&self, address: IpAddr) {
+        self.count_once(&self.exempt_neighbours, || {
+            format!(
+                "a crawler's request is exempt because it comes from {address}: if this is a proxy, all requests through it are exempt; \
+                 add it to RobotsLayer::forwarded_for, and configure it to send X-Forwarded-For"
+            )
+        });
     }
 
     pub(crate) fn count_shadowed_route(&self) {

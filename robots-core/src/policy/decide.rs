@@ -2,6 +2,7 @@
 //! verdict and the mode.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::SystemTime;
 
@@ -265,6 +266,12 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
+    /// Reports whether this address is in an exempt network.
+    #[doc(hidden)]
+    pub fn exempts_address(&self, address: IpAddr) -> bool {
+        self.exempt.cover_address(Some(address))
+    }
+
     /// Returns the exempt networks that contain all IPv4 or all IPv6 addresses.
     #[doc(hidden)]
     pub fn exempt_networks_of_all(&self) -> impl Iterator<Item = &Network> {
@@ -516,7 +523,7 @@ impl Exemptions {
         path.is_robots_txt() || path.forms().all(|(_, form)| covers(form))
     }
 
-    pub(super) fn cover_address(&self, address: Option<std::net::IpAddr>) -> bool {
+    pub(super) fn cover_address(&self, address: Option<IpAddr>) -> bool {
         address.is_some_and(|address| self.networks.iter().any(|network| network.contains(address)))
     }
 
