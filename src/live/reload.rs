@@ -323,9 +323,7 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
-    let of_all = snapshot.policy.exempt_networks_of_all();
-    let exempt = of_all.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
-    for problem in idle.chain(ended).chain(exempt).chain(off) {
+    for problem in idle.chain(ended).chain(snapshot.policy.exemptions_of_all()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
     }
 }

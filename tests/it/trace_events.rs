@@ -94,6 +94,28 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     }
 }
 
+/// A path pattern is a prefix, so `/` is not only the home page.
+#[test]
+fn exempt_patterns_that_match_every_path_cause_a_warning() {
+    for (pattern, is_warned) in [
+        ("/", true),
+        ("*", true),
+        ("/*", true),
+        ("/*$", true),
+        ("/$", false),
+        ("*/$", false),
+        ("/health", false),
+        ("/*.css$", false),
+    ] {
+        let policy = Policy::builder().exempt_paths([pattern, "/open"]).unwrap().build();
+        let events = events(|| drop(LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy).open().unwrap()));
+        let is_warning = |(level, _, text): &&Emitted| {
+            *level == Level::WARN && text.ends_with("to exempt only the home page, write \"/$\"")
+        };
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{pattern}: {events:?}");
+    }
+}
+
 /// An override that has ended causes a warning when the site is opened and when the policy is set,
 /// but not at each reload.
 #[test]

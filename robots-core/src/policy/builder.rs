@@ -132,9 +132,9 @@ impl PolicyBuilder {
     }
 
     /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
-    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but
-    /// `/health$` does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds
-    /// to the first.
+    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, and
+    /// `/` exempts every path, but `/health$` and `/$` exempt only one path. `/robots.txt` and
+    /// `/.well-known/` are always exempt. A second call adds to the first.
     ///
     /// # Errors
     ///

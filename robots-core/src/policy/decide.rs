@@ -272,10 +272,17 @@ impl Policy {
         self.exempt.cover_address(Some(address))
     }
 
-    /// Returns the exempt networks that contain all IPv4 or all IPv6 addresses.
+    /// Returns one line for each exemption that disables every rule: of all IPv4 or IPv6 addresses,
+    /// or of all paths.
     #[doc(hidden)]
-    pub fn exempt_networks_of_all(&self) -> impl Iterator<Item = &Network> {
-        self.exempt.networks.iter().filter(|network| network.length() == 0)
+    pub fn exemptions_of_all(&self) -> impl Iterator<Item = String> {
+        let networks = self.exempt.networks.iter().filter(|network| network.length() == 0);
+        let networks =
+            networks.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
+        let has_paths = self.exempt.patterns.iter().any(PathPattern::matches_all);
+        let paths = "an exempt path pattern matches every path, so no request is judged: to exempt only the home page, \
+                     write \"/$\"";
+        networks.chain(has_paths.then(|| paths.to_owned()))
     }
 
     /// Returns a clause for each setting of this policy that does not work if client addresses are
