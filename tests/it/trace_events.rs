@@ -116,6 +116,21 @@ fn exempt_patterns_that_match_every_path_cause_a_warning() {
     }
 }
 
+/// A list of methods replaces the default list.
+#[test]
+fn a_list_of_methods_without_get_causes_a_warning() {
+    for (methods, is_warned) in
+        [(&["POST"][..], true), (&["GTE", "HEAD"], true), (&["get", "post"], false), (&["GET"], false)]
+    {
+        let policy = Policy::builder().wildcard_methods(methods).unwrap().build();
+        let events = events(|| drop(LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy).open().unwrap()));
+        let is_warning = |(level, _, text): &&Emitted| {
+            *level == Level::WARN && text.contains("do not apply to GET, because wildcard_methods leaves it out")
+        };
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{methods:?}: {events:?}");
+    }
+}
+
 /// An override that has ended causes a warning when the site is opened and when the policy is set,
 /// but not at each reload.
 #[test]

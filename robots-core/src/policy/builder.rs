@@ -84,13 +84,15 @@ impl PolicyBuilder {
     }
 
     /// Sets the methods that the groups for `*` apply to, ignoring case. Default: `GET` and `HEAD`.
-    /// Groups for `*` also apply to all methods that are not in IANA's registry, because most
-    /// servers answer these methods like `GET`. A group that names an agent applies to every
-    /// method. A second call replaces the first.
+    /// The list replaces the default: to add `POST`, list `GET`, `HEAD` and `POST`. Groups for `*`
+    /// also apply to all methods that are not in IANA's registry, because most servers answer these
+    /// methods like `GET`. A group that names an agent applies to every method. A second call
+    /// replaces the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a method is empty or contains characters other than letters and hyphens.
+    /// Returns an error if there is no method, or if a method is empty or contains characters other
+    /// than letters and hyphens.
     pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods)?;
         Ok(self)

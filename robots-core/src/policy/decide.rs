@@ -272,17 +272,20 @@ impl Policy {
         self.exempt.cover_address(Some(address))
     }
 
-    /// Returns one line for each exemption that disables every rule: of all IPv4 or IPv6 addresses,
-    /// or of all paths.
+    /// Returns one line for each setting that disables rules for more requests than probably
+    /// intended.
     #[doc(hidden)]
-    pub fn exemptions_of_all(&self) -> impl Iterator<Item = String> {
+    pub fn excessive_exemptions(&self) -> impl Iterator<Item = String> {
         let networks = self.exempt.networks.iter().filter(|network| network.length() == 0);
         let networks =
             networks.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
         let has_paths = self.exempt.patterns.iter().any(PathPattern::matches_all);
         let paths = "an exempt path pattern matches every path, so no request is judged: to exempt only the home page, \
                      write \"/$\"";
-        networks.chain(has_paths.then(|| paths.to_owned()))
+        let methods = "the groups for \"*\" do not apply to GET, because wildcard_methods leaves it out: list \"GET\" and \
+                       \"HEAD\", too";
+        let paths = has_paths.then(|| paths.to_owned());
+        networks.chain(paths).chain((!self.star.covers_method("GET")).then(|| methods.to_owned()))
     }
 
     /// Returns a clause for each setting of this policy that does not work if client addresses are

@@ -100,7 +100,13 @@ impl Star {
             method if is_method(method) => Ok(method.into()),
             other => Err(ValueError::new(other, "is not a method: write one such as \"GET\"")),
         };
-        methods.into_iter().map(method).collect()
+        let methods: Vec<_> = methods.into_iter().map(method).collect::<Result<_, _>>()?;
+        if methods.is_empty() {
+            let fault =
+                "is an empty list: write methods such as \"GET\" and \"HEAD\", or set the wildcard scope \"nobody\"";
+            return Err(ValueError::new("wildcard_methods", fault));
+        }
+        Ok(methods)
     }
 
     /// Reports whether `*` applies to this method. Servers may answer `get`, `post` and `FOO` like
