@@ -495,7 +495,8 @@ pub struct Status {
     pub kept_fields: u64,
     /// All problems with saving the site's state, the most urgent first.
     pub state_problems: Vec<Problem>,
-    /// Why the file is polled for changes; `None` if the file system reports changes.
+    /// Why the file is polled for changes or, without the feature `watch`, not watched; `None` if
+    /// the file system reports changes.
     pub watch_problem: Option<String>,
     /// The status of the fetches of the robots.txt; `None` if the site does not fetch it from a
     /// server.

@@ -80,8 +80,10 @@ mod watch {
     impl Watched {
         pub(super) const fn begin(&self) {}
 
-        pub(super) const fn problem(&self) -> Option<String> {
-            None
+        pub(super) fn problem(&self) -> Option<String> {
+            let problem = "the feature \"watch\" of tower-robots is off, so changes are not noticed: turn it on, or \
+                           reload after each change";
+            Some(problem.to_owned())
         }
     }
 }
