@@ -511,6 +511,23 @@ fn a_field_for_an_unknown_crawler_causes_a_warning() {
     assert!(operator.ends_with("operator: did you mean \"OpenAI\"?"), "{operator}");
 }
 
+/// A list of crawlers from a configuration may be empty. The field must not go to every client.
+#[test]
+fn a_field_for_no_crawler_goes_to_no_client_and_causes_a_warning() {
+    let rule = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
+    for (rule, want) in [(rule.clone(), 1), (rule.for_crawlers([]), 0)] {
+        let mut app = Router::new();
+        let warned = warnings(|| {
+            let layer = RobotsLayer::for_axum08(live(Policy::builder())).signals(Signals::default().field(rule));
+            app = Router::new().route("/page", get(async || "a page")).layer(layer);
+        });
+        let response = block_on(app.oneshot(request("/page"))).unwrap();
+        assert_eq!(response.headers().get_all("x-robots-tag").iter().count(), want);
+        assert_eq!(warned.len(), 1 - want, "{warned:?}");
+        assert!(warned.iter().all(|text| text.contains("because its list of crawlers is empty")), "{warned:?}");
+    }
+}
+
 #[test]
 fn waiting_without_a_verifier_causes_a_warning() {
     let layer = || RobotsLayer::new(LiveRobots::text(FILE).open().unwrap());

@@ -93,8 +93,8 @@ impl PolicyBuilder {
     ///
     /// Returns an error if there is no method, or if a method is empty or contains characters other
     /// than letters and hyphens.
-    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
-        self.policy.star.methods = Star::methods(methods)?;
+    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl AsRef<[M]>) -> Result<Self, ValueError> {
+        self.policy.star.methods = Star::methods(methods.as_ref())?;
         Ok(self)
     }
 
@@ -129,8 +129,17 @@ impl PolicyBuilder {
     /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
     /// Default: [`PathForm::OPTIONAL`]. Leave out [`PathForm::Parameters`] if paths of the
     /// application contain path parameters (`;v=1`). A second call replaces the first.
-    pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
-        self.with(|policy| policy.forms = forms.into_iter().collect())
+    ///
+    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would be an
+    /// empty list:
+    ///
+    /// ```compile_fail,E0277
+    /// # use robots_core::policy::Policy;
+    /// # use robots_core::rules::PathForm;
+    /// let policy = Policy::builder().forms("resolvd".parse::<PathForm>());
+    /// ```
+    pub fn forms(self, forms: impl AsRef<[PathForm]>) -> Self {
+        self.with(|policy| policy.forms = forms.as_ref().iter().copied().collect())
     }
 
     /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
