@@ -162,13 +162,26 @@ impl LiveRobots {
     /// refused.
     ///
     /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
-    /// set it. To keep the mode, use [`LiveRobots::update_policy`].
+    /// set it. A milder mode causes a warning in the log. To keep the mode, use
+    /// [`LiveRobots::update_policy`].
     ///
     /// The policy is not saved in the state directory. After a restart, the site has the policy of
     /// its [`LiveBuilder`](crate::source::LiveBuilder).
     pub fn set_policy(&self, policy: impl Into<Policy>) {
-        let policy = policy.into();
-        self.update_policy(|current| *current = policy);
+        let mut policy = policy.into();
+        let mode = policy.mode;
+        self.update_policy(|current| std::mem::swap(current, &mut policy));
+        let before = policy.mode;
+        if mode < before {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                target: "tower_robots::reload",
+                cause = Cause::Policy.as_str(),
+                "{}: LiveRobots::set_policy has replaced the mode \"{before}\" with the milder mode \"{mode}\": to keep the \
+                 mode, add PolicyBuilder::mode, or use LiveRobots::update_policy",
+                self.site.origin
+            );
+        }
     }
 
     /// Replaces the mode of the policy, for example to enforce the rules after observing their

@@ -223,6 +223,27 @@ fn mode_changes_and_kill_switch_changes_are_events() {
     );
 }
 
+/// A new policy has the default mode if the application does not set one.
+#[test]
+fn a_policy_with_a_milder_mode_causes_a_warning() {
+    fn health() -> PolicyBuilder {
+        Policy::builder().exempt_paths(["/health$"]).unwrap()
+    }
+    let forgotten: fn(&LiveRobots) = |live| live.set_policy(health());
+    for (change, is_warned) in [
+        (forgotten, true),
+        (|live| live.set_policy(Mode::Tag), true),
+        (|live| live.set_policy(health().mode(Mode::Refuse)), false),
+        (|live| live.set_mode(Mode::Observe), false),
+        (|live| live.update_policy(|policy| policy.mode = Mode::Off), false),
+    ] {
+        let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").mode(Mode::Refuse).open().unwrap();
+        let events = events(|| change(&live));
+        let is_warning = |(level, _, text): &&Emitted| *level == Level::WARN && text.contains("the milder mode");
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{events:?}");
+    }
+}
+
 /// A crawler could otherwise bypass the rules by sending another host.
 #[test]
 fn the_first_host_without_a_site_causes_a_warning() {
