@@ -122,19 +122,18 @@ impl Enforcer {
     /// site, the request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| request.site_key()) else {
-            #[cfg(feature = "tracing")]
-            self.notes.no_site.get_or_init(|| {
-                tracing::warn!(
-                    target: "tower_robots::layer",
-                    host = request.host(),
-                    "no site serves the host of a request, so the request passes without being judged: if the host is \
-                     yours, add it to a site, or give a site the pattern \"*\""
-                );
-            });
-            return Ok(Answer::pass());
-        };
+        let Some(live) = self.site_of(&sites, &request) else { return Ok(Answer::pass()) };
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
+    }
+
+    /// Returns the site of the request's host. If there is none, logs a warning.
+    fn site_of<'s>(&self, sites: &'s SitesGuard<'_>, request: &OriginalRequest<'_>) -> Option<&'s LiveRobots> {
+        let live = sites.find(|| request.site_key());
+        #[cfg(feature = "tracing")]
+        if live.is_none() {
+            self.notes.trace_unknown_host(request);
+        }
+        live
     }
 
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
@@ -190,7 +189,7 @@ impl Enforcer {
     /// Answers a request with the robots.txt, regardless of the request's path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
+        let Some(live) = self.site_of(&sites, &request) else { return Answer::pass() };
         let answer = || {
             let snapshot = live.load();
             self.robots_txt(live, &snapshot, enforced_content(&snapshot), &request)

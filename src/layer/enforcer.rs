@@ -49,13 +49,41 @@ pub(super) struct Enforcer {
 /// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Set after the layer has logged a request whose host belongs to no site. Only the first such
-    /// request is logged.
+    /// The hosts without a site that the layer has logged. The number of slots limits the log,
+    /// because a client can send any host.
     #[cfg(feature = "tracing")]
-    pub(super) no_site: OnceLock<()>,
+    pub(super) unknown_hosts: [OnceLock<Box<[u8]>>; 16],
     /// Whether the application serves `/robots.txt` from its own route, with a
     /// [`RobotsTxtService`](crate::parts::RobotsTxtService).
     pub(super) has_route: AtomicBool,
+}
+
+#[cfg(feature = "tracing")]
+impl LayerNotes {
+    /// Logs a request whose host belongs to no site, unless the host was already logged or all
+    /// slots are in use.
+    #[cold]
+    pub(super) fn trace_unknown_host(&self, request: &OriginalRequest<'_>) {
+        let host = request.host_octets().unwrap_or_default();
+        for slot in &self.unknown_hosts {
+            let mut is_new = false;
+            let known = slot.get_or_init(|| {
+                is_new = true;
+                host.into()
+            });
+            if is_new {
+                tracing::warn!(
+                    target: "tower_robots::layer",
+                    host = request.host(),
+                    "no site serves the host of a request, so no robots.txt applies to the request: if the host is \
+                     yours, add it to a site, or give a site the pattern \"*\""
+                );
+            }
+            if known.eq_ignore_ascii_case(host) {
+                return;
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

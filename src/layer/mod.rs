@@ -7,7 +7,7 @@
 //!    [`LiveRobots`](crate::live::LiveRobots), every request belongs to this site, with or without
 //!    a host. If there are several sites, the request's host selects one of them. If the request
 //!    has no host or its host belongs to no site, the site with the pattern `*` is used. If there
-//!    is no such site, the request passes unchanged, and the first such request is logged.
+//!    is no such site, the request passes unchanged, and the host is logged.
 //! 2. Requests for `/robots.txt`, with any query, are answered with the live version of the
 //!    robots.txt. Responses to `GET` and `HEAD` contain validators such as `ETag`. Requests with
 //!    other methods get 405. The policy never refuses a request for `/robots.txt`. While no

@@ -35,6 +35,7 @@ pub use self::builder::LiveBuilder;
 pub use self::directory::{Directory, DirectoryBuilder};
 pub use self::hosts::HostMap;
 pub(crate) use self::hosts::Scheme;
+pub(crate) use self::sites::SitesGuard;
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
