@@ -393,7 +393,8 @@ impl<'j> JudgedRequest<'j> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
         // If an outer layer has judged the request, that layer has also counted it.
-        if self.outside.is_some() || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
+        let is_counted = self.layer.outer_decision(self.live, self.request).is_some();
+        if is_counted || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
             return None;
         }
         let sender = RateSender::of(self.identity.unwrap_or_default(), || self.address());
@@ -496,11 +497,15 @@ impl<'j> JudgedRequest<'j> {
 }
 
 impl Enforcer {
+    /// Returns the outer layer's decision if this layer does not judge the request again.
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
+        self.nested_target.and_then(|_| self.outer_decision(live, request))
+    }
+
     /// Returns the decision that an outer layer has stored in the request's extensions; `None` if
     /// there is none, or if the stored decision is for another site, method, target or
     /// `User-Agent`.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
-        self.nested_target?;
+    fn outer_decision<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
@@ -536,10 +541,13 @@ impl JudgedRequest<'_> {
 
     /// Returns the decision that this layer stores for inner layers. If an outer layer made the
     /// same decision, the stored decision also lists the observers that the outer layer has
-    /// notified.
+    /// notified. A layer that does not support nested routers stores only decisions about requests
+    /// with a crawl delay, so that no inner layer counts them again.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
-        layer.nested_target?;
+        if layer.nested_target.is_none() && decision.rate_limit.is_none() {
+            return None;
+        }
         let notified = match self.same(decision) {
             Some(mark) => mark.notified.with(&layer.observers),
             None => layer.observers.clone(),

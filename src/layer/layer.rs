@@ -42,6 +42,9 @@ impl RobotsLayer {
     /// routers (feature `axum08`). With that feature,
     /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the requests with
     /// a stripped target.
+    ///
+    /// If a request passes through two such layers of one site, both judge it and notify their
+    /// observers, but it counts only once for crawl delays.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),

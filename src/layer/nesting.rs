@@ -14,7 +14,8 @@
 //! crate of a build can enable the feature, and that must not change the layer's verdicts. The
 //! layer still judges requests with stripped targets, but counts them, and logs the first one. The
 //! axum layer counts and logs requests that only a layer in a nested router judges, because such a
-//! layer does not receive requests for `/robots.txt`.
+//! layer does not receive requests for `/robots.txt`. Any layer adds the mark to a request with a
+//! crawl delay, so that no inner layer counts the request again.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};
