@@ -247,8 +247,9 @@ impl Enforcer {
     }
 
     /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
-    /// address is still pending. `lookups` counts the cache lookups of the request's agents; `None`
-    /// if these lookups are already counted.
+    /// address is still pending. Returns `false` if an outer layer has already judged the request
+    /// without waiting. `lookups` counts the cache lookups of the request's agents; `None` if these
+    /// lookups are already counted.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -262,9 +263,15 @@ impl Enforcer {
             // A signature may cover the target. So this check must use the same target as the
             // judgement.
             let request = self.with_target(request);
-            self.with_agents(content, &request, lookups, |agents| {
+            let is_awaited = self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
-            })
+            });
+            // A wait after the judgement would only delay the request.
+            let is_late = is_awaited && self.outer_decision(live, &request).is_some_and(|mark| mark.is_sender_checked);
+            if is_late {
+                live.site.counts.count_late_wait();
+            }
+            is_awaited && !is_late
         });
         catch_unwind(awaited).unwrap_or_default()
     }

@@ -170,6 +170,16 @@ impl Enforcer {
         self.sender_check.as_ref().map(|check| &check.verifier)
     }
 
+    /// Returns what the layer lacks to wait for evidence, and the function that sets it.
+    #[cfg(all(feature = "verify", feature = "tracing"))]
+    pub(super) fn missing_for_wait(&self) -> Option<(&'static str, &'static str)> {
+        match (self.verifier(), &self.address_from) {
+            (None, _) => Some(("a Verifier", "verifier")),
+            (_, None) => Some(("the client's address", "address_from")),
+            _ => None,
+        }
+    }
+
     pub(super) fn records_crawlers(&self) -> bool {
         self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
     }

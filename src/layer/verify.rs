@@ -63,13 +63,14 @@ impl RobotsLayer {
 /// A [`RobotsLayer`] does not wait. Until the reverse DNS names of an address are known, claims of
 /// requests from this address are undecided, and the requests are handled as if there were no
 /// `Verifier`. If the policy has exceptions only for verified crawlers, or refuses impostors, put
-/// this layer outside the `RobotsLayer`. A request waits only if it claims to be from a crawler
-/// that is verified by reverse DNS names, and only if the client's address has not been looked up
-/// yet. The request waits for at most 250 ms.
+/// this layer outside the `RobotsLayer`; with `Router::layer`, add it after the `RobotsLayer`. A
+/// request waits only if it claims to be from a crawler that is verified by reverse DNS names, and
+/// only if the client's address has not been looked up yet. The request waits for at most 250 ms.
 ///
 /// This layer needs Tokio's timer.
 ///
 /// ```
+/// use std::net::IpAddr;
 /// use std::time::Duration;
 /// use tower::ServiceBuilder;
 /// use tower_robots::layer::{RobotsLayer, SenderCheck};
@@ -78,7 +79,9 @@ impl RobotsLayer {
 /// # use tower_robots::live::LiveRobots;
 ///
 /// # fn stack(live: LiveRobots, verifier: &Verifier) {
-/// let robots = RobotsLayer::new(live).verifier(SenderCheck::new(verifier));
+/// let robots = RobotsLayer::new(live)
+///     .address_from(|extensions| extensions.get::<IpAddr>().copied())
+///     .verifier(SenderCheck::new(verifier));
 /// let stack = ServiceBuilder::new().layer(VerifyLayer::new(&robots, Duration::from_millis(100))).layer(robots);
 /// # }
 /// ```
@@ -108,7 +111,8 @@ impl VerifyLayer {
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
-    /// `wait` is zero, or if `layer` has no `Verifier`. In the second case, a warning is logged.
+    /// `wait` is zero, or if `layer` has no `Verifier` or no [`RobotsLayer::address_from`]. In the
+    /// second case, a warning is logged. Later changes of `layer` have no effect on the new layer.
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
@@ -117,11 +121,11 @@ impl VerifyLayer {
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         #[cfg(feature = "tracing")]
-        if !longest.is_zero() && layer.enforcer.verifier().is_none() {
+        if let Some((missing, setter)) = layer.enforcer.missing_for_wait().filter(|_| !longest.is_zero()) {
             tracing::warn!(
                 target: "tower_robots::layer",
-                "VerifyLayer::new got a layer without a Verifier, so requests do not wait for evidence: call \
-                 RobotsLayer::verifier on the layer first"
+                "VerifyLayer::new got a layer without {missing}, so requests do not wait for evidence: call \
+                 RobotsLayer::{setter} on the layer first"
             );
         }
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();

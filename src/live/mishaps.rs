@@ -28,6 +28,7 @@ pub(crate) struct MishapCounts {
     pub(crate) kept_fields: AtomicU64,
     lost_fields: AtomicU64,
     exempt_neighbours: AtomicU64,
+    pub(crate) late_waits: AtomicU64,
 }
 
 impl MishapCounts {
@@ -98,6 +99,14 @@ impl MishapCounts {
             &self.shadowed_routes,
             "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
              LiveRobots::text",
+        );
+    }
+
+    pub(crate) fn count_late_wait(&self) {
+        self.count_mistake(
+            &self.late_waits,
+            "VerifyLayer is inside a RobotsLayer that has already judged the request, so waiting has no effect: put VerifyLayer outside; with \
+             Router::layer, add it after the RobotsLayer",
         );
     }
 

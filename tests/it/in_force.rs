@@ -529,13 +529,16 @@ fn a_field_for_no_crawler_goes_to_no_client_and_causes_a_warning() {
 }
 
 #[test]
-fn waiting_without_a_verifier_causes_a_warning() {
+fn waiting_without_a_verifier_or_an_address_causes_a_warning() {
     let layer = || RobotsLayer::new(LiveRobots::text(FILE).open().unwrap());
     let warned = |layer: RobotsLayer, wait| events(|| drop(VerifyLayer::new(&layer, wait)));
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
     let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
     assert_eq!(warned(layer(), Duration::ZERO), []);
-    assert_eq!(warned(layer().verifier(SenderCheck::new(&verifier)), VerifyLayer::MAX_WAIT), []);
-    let [(Level::WARN, "tower_robots::layer", text)] = &warned(layer(), VerifyLayer::MAX_WAIT)[..] else { panic!() };
-    assert!(text.contains("requests do not wait for evidence: call RobotsLayer::verifier"), "{text}");
+    let checked = || layer().verifier(SenderCheck::new(&verifier));
+    assert_eq!(warned(checked().address_from(|_| None), VerifyLayer::MAX_WAIT), []);
+    for (layer, setter) in [(layer(), "verifier"), (checked(), "address_from")] {
+        let [(Level::WARN, "tower_robots::layer", text)] = &warned(layer, VerifyLayer::MAX_WAIT)[..] else { panic!() };
+        assert!(text.contains(&format!("requests do not wait for evidence: call RobotsLayer::{setter}")), "{text}");
+    }
 }
