@@ -31,13 +31,12 @@ impl RobotsLayer {
     /// request whose `User-Agent` does not name a crawler is judged as a request of the crawler
     /// that signed it.
     ///
-    /// The client's address must be known. Without [`RobotsLayer::address_from`], only signatures
-    /// can verify who sent a request. A signature may cover the scheme of the request, which is
+    /// The client's address must be known: from [`RobotsLayer::address_from`] or, in an axum app,
+    /// from `into_make_service_with_connect_info::<SocketAddr>()`. Otherwise, only signatures can
+    /// verify who sent a request. A signature may cover the scheme of the request, which is
     /// assumed to be `https` unless the target contains another scheme.
     ///
     /// ```no_run
-    /// use std::net::SocketAddr;
-    /// use axum::extract::ConnectInfo;
     /// use tower_robots::agent::Registry;
     /// use tower_robots::layer::{RobotsLayer, SenderCheck};
     /// use tower_robots::live::LiveRobots;
@@ -47,9 +46,7 @@ impl RobotsLayer {
     /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
     /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
     /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
-    /// let layer = RobotsLayer::for_axum08(live)
-    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
-    ///     .verifier(SenderCheck::new(&verifier).site("shop"));
+    /// let layer = RobotsLayer::for_axum08(live).verifier(SenderCheck::new(&verifier).site("shop"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn verifier(self, check: SenderCheck) -> Self {
