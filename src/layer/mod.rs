@@ -25,7 +25,9 @@
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
 //! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients do not read the body
 //! of an HTTP error response. A gRPC-Web call is answered like any other request, because its
-//! client converts 403 to `PERMISSION_DENIED`.
+//! client converts 403 to `PERMISSION_DENIED`. By default, groups for `*` do not apply to calls,
+//! because calls are `POST` requests
+//! ([`PolicyBuilder::wildcard_methods`](crate::policy::PolicyBuilder::wildcard_methods)).
 //!
 //! In the modes [`Mode::Off`](crate::policy::Mode::Off) and
 //! [`Mode::Observe`](crate::policy::Mode::Observe), the layer changes only the response to
