@@ -134,10 +134,10 @@ impl RobotsLayer {
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
     /// If a proxy is not listed, its address counts as the client's. If such a proxy has a private
-    /// or loopback address and forwards the client's, the layer logs a warning when the policy first
-    /// needs the client's address
-    /// ([`Status::without_address`](crate::live::Status::without_address)). If the proxy forwards no
-    /// address, the layer logs a warning when the proxy's address first exempts a request.
+    /// or loopback address and forwards the client's, the layer logs a warning when the policy
+    /// first needs the client's address
+    /// ([`Status::without_address`](crate::live::Status::without_address)). If the proxy forwards
+    /// no address, the layer logs a warning when the proxy's address first exempts a request.
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of

@@ -490,8 +490,8 @@ pub struct Status {
     /// returned `None`, or if a proxy that is listed in
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
     /// client's address. Requests through a proxy that is not listed in `forwarded_for` are also
-    /// counted if the proxy has a private or loopback address and forwards the client's address. The first counted request is logged
-    /// as a warning that lists the rules that are not enforced.
+    /// counted if the proxy has a private or loopback address and forwards the client's address. The
+    /// first counted request is logged as a warning that lists the rules that are not enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
     /// 0 after `/robots.txt` has been requested. A warning is logged at the hundredth such request
