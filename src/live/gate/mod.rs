@@ -242,8 +242,8 @@ impl Gate {
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
     /// would have no effect. A name counts as misspelled in three cases: it is empty or a path; it
     /// selects several crawlers, such as `category:search`; or no crawler and no group has this
-    /// name, but a registered crawler has a similar name. Default: no conditions. A second call adds
-    /// conditions.
+    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
+    /// adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
