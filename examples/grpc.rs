@@ -1,5 +1,6 @@
 //! The layer around a tonic server. A crawler that finds the gRPC port can fetch robots.txt there,
-//! too. Its calls are refused with a gRPC status.
+//! too. Its calls are refused with a gRPC status. Calls are `POST` requests, so groups for `*`
+//! apply to them only with `wildcard_methods(["GET", "HEAD", "POST"])`.
 //!
 //! The service is written by hand, so that the example does not need protoc. A service that protoc
 //! generates can be added in the same way.

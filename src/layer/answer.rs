@@ -87,6 +87,7 @@ impl Answer {
     /// extensions. If an outer layer has already tagged the request, keeps that layer's field and
     /// record. The [`response_fields`](Self::response_fields) are lost, unless the caller has taken
     /// them before.
+    #[must_use = "send this response instead of calling the inner service: the layer has answered the request"]
     pub fn respond<B>(self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         let Self { outcome, record, response_fields, in_extensions, extensions } = self;
         if let Some(fields) = response_fields {

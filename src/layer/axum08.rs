@@ -65,7 +65,6 @@ impl RobotsLayer {
         Self::new(sites).with(|enforcer| {
             enforcer.nested_target = Some(original_uri);
             enforcer.address_from = Some(Arc::new(connected_address));
-            enforcer.is_connect_info = true;
             enforcer.crawler_records = CrawlerRecords::InExtensions;
         })
     }

@@ -15,10 +15,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
+use robots_core::internals::AddressClass;
 
 use super::answer::{Answer, Outcome};
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
 use super::event::{Event, guarded, human_evidence};
+use super::forwarded::ForwardedWay;
 use super::nesting::{self, OuterDecision};
 use super::original::{AnsweredBy, OriginalRequest};
 use super::rate_limit::{RateLimitedRequest, is_part_of_page};
@@ -121,19 +123,18 @@ impl Enforcer {
     /// no site, the request passes.
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| request.site_key()) else {
-            #[cfg(feature = "tracing")]
-            self.notes.no_site.get_or_init(|| {
-                tracing::warn!(
-                    target: "tower_robots::layer",
-                    host = request.host(),
-                    "no site serves the host of a request, so the request passes without being judged: if the host is \
-                     yours, add it to a site, or give a site the pattern \"*\""
-                );
-            });
-            return Ok(Answer::pass());
-        };
+        let Some(live) = self.site_of(&sites, &request) else { return Ok(Answer::pass()) };
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
+    }
+
+    /// Returns the site of the request's host. If there is none, logs a warning.
+    fn site_of<'s>(&self, sites: &'s SitesGuard<'_>, request: &OriginalRequest<'_>) -> Option<&'s LiveRobots> {
+        let live = sites.find(|| request.site_key());
+        #[cfg(feature = "tracing")]
+        if live.is_none() {
+            self.notes.trace_unknown_host(request);
+        }
+        live
     }
 
     fn judge_for(&self, live: &LiveRobots, request: OriginalRequest<'_>) -> Judged {
@@ -189,7 +190,7 @@ impl Enforcer {
     /// Answers a request with the robots.txt, regardless of the request's path.
     pub(super) fn answer_robots_txt(&self, request: OriginalRequest<'_>) -> Answer {
         let sites = self.sites.load();
-        let Some(live) = sites.find(|| request.site_key()) else { return Answer::pass() };
+        let Some(live) = self.site_of(&sites, &request) else { return Answer::pass() };
         let answer = || {
             let snapshot = live.load();
             self.robots_txt(live, &snapshot, enforced_content(&snapshot), &request)
@@ -247,8 +248,9 @@ impl Enforcer {
     }
 
     /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
-    /// address is still pending. `lookups` counts the cache lookups of the request's agents; `None`
-    /// if these lookups are already counted.
+    /// address is still pending. Returns `false` if an outer layer has already judged the request
+    /// without waiting. `lookups` counts the cache lookups of the request's agents; `None` if these
+    /// lookups are already counted.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -261,9 +263,15 @@ impl Enforcer {
         let awaited = AssertUnwindSafe(|| {
             // The target is needed here, too, because a signature may cover the target.
             let request = self.with_target(request);
-            self.with_agents(content, &request, lookups, |agents| {
+            let is_awaited = self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
-            })
+            });
+            // A wait after the judgement would only delay the request.
+            let is_late = is_awaited && self.outer_decision(live, &request).is_some_and(|mark| mark.is_sender_checked);
+            if is_late {
+                live.site.counts.count_late_wait();
+            }
+            is_awaited && !is_late
         });
         catch_unwind(awaited).unwrap_or_default()
     }
@@ -296,12 +304,12 @@ impl<'j> JudgedRequest<'j> {
             self.decide()
         };
         let bucket = self.bucket(&decision);
-        // `Some(&None)` means that the address was needed but could not be found. `None` means that
-        // the decision did not depend on the address.
-        if self.address.get() == Some(&None) {
-            self.count_missing_address(bucket.as_ref().map(|(key, ..)| key));
-        } else if self.address.get().is_some() {
-            self.count_unlisted_proxy(bucket.as_ref().map(|(key, ..)| key));
+        let key = bucket.as_ref().map(|(key, ..)| key);
+        match self.address.get() {
+            // The decision did not depend on the address.
+            None => {}
+            Some(None) => self.count_missing_address(key),
+            Some(Some(address)) => self.count_unlisted_proxy(*address, decision.reason, key),
         }
         let Some((key, quota, mode)) = bucket else {
             return Ok(if self.is_recorded(&decision) { self.complete(decision) } else { self.pass(&decision) });
@@ -345,15 +353,27 @@ impl<'j> JudgedRequest<'j> {
         }
     }
 
-    /// Counts the request if the policy used the address of an unlisted proxy as the client's
-    /// address.
-    fn count_unlisted_proxy(&self, bucket: Option<&RateKey<'_>>) {
-        let policy = &self.snapshot.policy;
-        let is_needed = policy.exempts_networks()
-            || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
-            || policy.heeds_claims(self.agents);
-        if is_needed && self.layer.is_through_unlisted_proxy(self.request) {
-            self.live.site.counts.count_unlisted_proxy();
+    /// Counts the request if `address`, which the policy used as the client's, is probably the
+    /// address of an unlisted proxy: it is not public, and a forwarded field names another client.
+    /// Without such a field, `address` may be the client's, so it matters only if it exempts the
+    /// request.
+    fn count_unlisted_proxy(&self, address: IpAddr, reason: Reason, bucket: Option<&RateKey<'_>>) {
+        use AddressClass::{LinkLocal, Loopback, Private};
+        if !matches!(AddressClass::of(address), Private | Loopback | LinkLocal) {
+            return;
+        }
+        let (policy, counts) = (&self.snapshot.policy, &self.live.site.counts);
+        let is_needed = || {
+            policy.exempts_networks()
+                || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
+                || policy.heeds_claims(self.agents)
+        };
+        match ForwardedWay::leftmost(self.request.headers) {
+            Some(client) if client != address.to_canonical() && is_needed() => counts.count_unlisted_proxy(),
+            None if reason == Reason::Exempt && policy.exempts_address(address) => {
+                counts.count_exempt_neighbour(address)
+            }
+            _ => {}
         }
     }
 
@@ -380,7 +400,8 @@ impl<'j> JudgedRequest<'j> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
         // If an outer layer has judged the request, that layer has also counted it.
-        if self.outside.is_some() || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
+        let is_counted = self.layer.outer_decision(self.live, self.request).is_some();
+        if is_counted || policy.spares(|| human_evidence(self.request)) || is_part_of_page(self.request) {
             return None;
         }
         let sender = RateSender::of(self.identity.unwrap_or_default(), || self.address());
@@ -484,11 +505,15 @@ impl<'j> JudgedRequest<'j> {
 }
 
 impl Enforcer {
+    /// Returns the outer layer's decision if this layer does not judge the request again.
+    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
+        self.nested_target.and_then(|_| self.outer_decision(live, request))
+    }
+
     /// Returns the decision that an outer layer has stored in the request's extensions; `None` if
     /// no decision is stored, or if the stored decision is for another site, method, target or
     /// `User-Agent`.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
-        self.nested_target?;
+    fn outer_decision<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         let mark = request.extensions.get::<OuterDecision>()?;
         mark.covers(live, request, self.kept_lines(request)).then_some(mark)
     }
@@ -524,10 +549,13 @@ impl JudgedRequest<'_> {
 
     /// Returns the decision that this layer stores for inner layers. If an outer layer made the
     /// same decision, the stored decision also lists the observers that the outer layer has
-    /// notified.
+    /// notified. A layer that does not support nested routers stores only decisions about requests
+    /// with a crawl delay, so that no inner layer counts them again.
     fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
-        layer.nested_target?;
+        if layer.nested_target.is_none() && decision.rate_limit.is_none() {
+            return None;
+        }
         let notified = match self.same(decision) {
             Some(mark) => mark.notified.with(&layer.observers),
             None => layer.observers.clone(),

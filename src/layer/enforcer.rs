@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
-use http::header::FORWARDED;
 use http::{Extensions, HeaderValue, Uri};
-use robots_core::internals::AddressClass;
 
 use super::event::{AddressFrom, AgentFrom, ExemptIf, IdentityFrom, Observers, RefuseWith, Sender, TargetFrom};
-use super::forwarded::{ForwardedWay, X_FORWARDED_FOR};
+use super::forwarded::ForwardedWay;
 use super::nesting;
 use super::original::OriginalRequest;
 #[cfg(feature = "verify")]
@@ -29,9 +27,6 @@ pub(super) struct Enforcer {
     pub(super) sites: Sites,
     pub(super) target_from: Option<TargetFrom>,
     pub(super) address_from: Option<AddressFrom>,
-    /// Whether `address_from` reads axum's `ConnectInfo`, and so always returns the address of the
-    /// connection's peer.
-    pub(super) is_connect_info: bool,
     pub(super) trusted_proxies: Arc<[Network]>,
     pub(super) agent_from: Option<AgentFrom>,
     pub(super) identity_from: Option<IdentityFrom>,
@@ -54,13 +49,41 @@ pub(super) struct Enforcer {
 /// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// Contains a value after the layer has logged a request whose host belongs to no site. Only
-    /// the first such request is logged.
+    /// The hosts without a site that the layer has logged. The number of slots limits the log,
+    /// because a client can send any host.
     #[cfg(feature = "tracing")]
-    pub(super) no_site: OnceLock<()>,
+    pub(super) unknown_hosts: [OnceLock<Box<[u8]>>; 16],
     /// Whether the application serves `/robots.txt` from its own route, with a
     /// [`RobotsTxtService`](crate::parts::RobotsTxtService).
     pub(super) has_route: AtomicBool,
+}
+
+#[cfg(feature = "tracing")]
+impl LayerNotes {
+    /// Logs a request whose host belongs to no site, unless the host was already logged or all
+    /// slots are in use.
+    #[cold]
+    pub(super) fn trace_unknown_host(&self, request: &OriginalRequest<'_>) {
+        let host = request.host_octets().unwrap_or_default();
+        for slot in &self.unknown_hosts {
+            let mut is_new = false;
+            let known = slot.get_or_init(|| {
+                is_new = true;
+                host.into()
+            });
+            if is_new {
+                tracing::warn!(
+                    target: "tower_robots::layer",
+                    host = request.host(),
+                    "no site serves the host of a request, so no robots.txt applies to the request: if the host is \
+                     yours, add it to a site, or give a site the pattern \"*\""
+                );
+            }
+            if known.eq_ignore_ascii_case(host) {
+                return;
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,7 +136,7 @@ impl Enforcer {
     }
 
     pub(super) fn address(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        let peer = self.peer(request)?;
+        let peer = self.address_from.as_ref()?(request.extensions)?;
         if !self.is_trusted(peer) {
             return Some(peer);
         }
@@ -123,32 +146,8 @@ impl Enforcer {
         (way.hops.len() > 1).then(|| way.client().ip())
     }
 
-    fn peer(&self, request: &OriginalRequest<'_>) -> Option<IpAddr> {
-        self.address_from.as_ref()?(request.extensions)
-    }
-
     fn is_trusted(&self, address: IpAddr) -> bool {
         self.trusted_proxies.iter().any(|network| network.contains(address))
-    }
-
-    /// Reports whether the request seems to come through a proxy that is not listed in
-    /// [`RobotsLayer::forwarded_for`]: the peer has a private, link-local or loopback address, and
-    /// the request has a field that proxies add. Returns `false` if [`RobotsLayer::address_from`]
-    /// may return an address other than the peer's.
-    ///
-    /// [`RobotsLayer::forwarded_for`]: super::RobotsLayer::forwarded_for
-    /// [`RobotsLayer::address_from`]: super::RobotsLayer::address_from
-    pub(super) fn is_through_unlisted_proxy(&self, request: &OriginalRequest<'_>) -> bool {
-        if !self.is_connect_info && self.trusted_proxies.is_empty() {
-            return false;
-        }
-        let Some(peer) = self.peer(request) else {
-            return false;
-        };
-        let class = AddressClass::of(peer);
-        let is_near = matches!(class, AddressClass::Private | AddressClass::Loopback | AddressClass::LinkLocal);
-        let is_forwarded = [X_FORWARDED_FOR, FORWARDED].iter().any(|name| request.headers.contains_key(name));
-        is_near && is_forwarded && !self.is_trusted(peer)
     }
 
     /// Returns advice on how to configure the layer so that it finds the client's address.
@@ -169,6 +168,16 @@ impl Enforcer {
     #[cfg(feature = "verify")]
     pub(super) fn verifier(&self) -> Option<&Verifier> {
         self.sender_check.as_ref().map(|check| &check.verifier)
+    }
+
+    /// Returns what the layer lacks to wait for evidence, and the function that sets it.
+    #[cfg(all(feature = "verify", feature = "tracing"))]
+    pub(super) fn missing_for_wait(&self) -> Option<(&'static str, &'static str)> {
+        match (self.verifier(), &self.address_from) {
+            (None, _) => Some(("a Verifier", "verifier")),
+            (_, None) => Some(("the client's address", "address_from")),
+            _ => None,
+        }
     }
 
     pub(super) fn records_crawlers(&self) -> bool {

@@ -45,6 +45,13 @@ impl ForwardedWay {
         Self { hops, scheme: last_of(fields, &X_FORWARDED_PROTO), host: last_of(fields, &X_FORWARDED_HOST) }
     }
 
+    /// Returns the address of the client that the fields name, if every proxy is trusted; `None` if
+    /// there is no field, or its last entry is invalid.
+    pub(super) fn leftmost(fields: &HeaderMap) -> Option<IpAddr> {
+        let way = Self::read(fields, SocketAddr::from(([0; 4], 0)), |_| true);
+        (way.hops.len() > 1).then(|| way.client().ip())
+    }
+
     /// Returns the address of the client.
     pub fn client(&self) -> SocketAddr {
         self.hops[self.hops.len() - 1]
@@ -112,7 +119,7 @@ fn forwarded(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     elements.filter(|element| !element.is_empty()).map(hop)
 }
 
-pub(super) const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 

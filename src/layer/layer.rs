@@ -42,12 +42,14 @@ impl RobotsLayer {
     /// routers (feature `axum08`). With this feature,
     /// [`Status::stripped_targets`](crate::live::Status::stripped_targets) counts the requests
     /// whose target lacks the prefix.
+    ///
+    /// If a request passes through two layers from `new` for the same site, both layers judge the
+    /// request and notify their observers, but only one layer counts it for crawl delays.
     pub fn new(sites: impl IntoSites) -> Self {
         let enforcer = Enforcer {
             sites: sites.into_sites(),
             target_from: None,
             address_from: None,
-            is_connect_info: false,
             trusted_proxies: Arc::default(),
             agent_from: None,
             identity_from: None,
@@ -115,10 +117,7 @@ impl RobotsLayer {
     /// similar servers, the code that accepts a connection puts the peer's address into the
     /// extensions of each request.
     pub fn address_from(self, address: impl Fn(&Extensions) -> Option<IpAddr> + Send + Sync + 'static) -> Self {
-        self.with(|enforcer| {
-            enforcer.address_from = Some(Arc::new(address));
-            enforcer.is_connect_info = false;
-        })
+        self.with(|enforcer| enforcer.address_from = Some(Arc::new(address)))
     }
 
     /// Trusts the proxies in these networks to forward the client's address. If
@@ -135,8 +134,10 @@ impl RobotsLayer {
     /// - By default, no proxy is trusted. A second call adds proxies.
     ///
     /// The address of a proxy that is not listed counts as the client's. If this address is
-    /// private, link-local or loopback, the layer logs a warning when the policy first needs the
-    /// client's address ([`Status::without_address`](crate::live::Status::without_address)).
+    /// private, link-local or loopback, and the proxy forwards the client's address, the layer logs
+    /// a warning when the policy first needs the client's address
+    /// ([`Status::without_address`](crate::live::Status::without_address)). If the proxy forwards
+    /// no address, the layer logs a warning when the proxy's address first exempts a request.
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
@@ -418,6 +419,17 @@ impl RobotsLayer {
     ///     }
     /// }
     /// ```
+    ///
+    /// The compiler warns if the response is discarded, because the inner service would then serve
+    /// a page that the layer has refused:
+    ///
+    /// ```compile_fail
+    /// #![deny(unused_must_use)]
+    /// # fn forward(layer: &tower_robots::RobotsLayer, mut request: http::Request<()>) {
+    /// layer.respond(&mut request);
+    /// # }
+    /// ```
+    #[must_use = "send this response instead of calling the inner service: the layer has answered the request"]
     pub fn respond<B>(&self, request: &mut Request<B>) -> Option<Response<Bytes>> {
         self.enforcer.answer(OriginalRequest::of(request)).respond(request)
     }

@@ -7,7 +7,7 @@
 //!    [`LiveRobots`](crate::live::LiveRobots), every request belongs to this site, with or without
 //!    a host. If there are several sites, the request's host selects one of them. If the request
 //!    has no host or its host belongs to no site, the site with the pattern `*` is used. If no site
-//!    has the pattern `*`, the request passes unchanged, and the first such request is logged.
+//!    has the pattern `*`, the request passes unchanged, and the host is logged.
 //! 2. Requests for `/robots.txt`, with any query, are answered with the live version of the
 //!    robots.txt. Responses to `GET` and `HEAD` contain validators such as `ETag`. Requests with a
 //!    method other than `GET` and `HEAD` get 405. The policy never refuses a request for
@@ -25,7 +25,9 @@
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
 //! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients do not read the body
 //! of an HTTP error response. A gRPC-Web call is answered like any other request, because its
-//! client converts 403 to `PERMISSION_DENIED`.
+//! client converts 403 to `PERMISSION_DENIED`. By default, groups for `*` do not apply to calls,
+//! because calls are `POST` requests
+//! ([`PolicyBuilder::wildcard_methods`](crate::policy::PolicyBuilder::wildcard_methods)).
 //!
 //! In the modes [`Mode::Off`](crate::policy::Mode::Off) and
 //! [`Mode::Observe`](crate::policy::Mode::Observe), the layer changes only the response to

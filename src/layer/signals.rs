@@ -62,8 +62,8 @@ pub struct FieldRule {
     pattern: PathPattern,
     name: HeaderName,
     value: HeaderValue,
-    /// The crawlers that get the field; empty if all clients get it.
-    crawlers: Vec<Crawlers>,
+    /// The crawlers that get the field; `None` if all clients get it.
+    crawlers: Option<Vec<Crawlers>>,
 }
 
 impl FieldRule {
@@ -81,20 +81,32 @@ impl FieldRule {
         let value = value.trim();
         let sent = HeaderValue::from_str(value).ok().filter(|sent| !sent.is_empty());
         let fault = "is not a valid field value: write printable ASCII characters";
-        Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: Vec::new() })
+        Ok(Self { pattern, name, value: sent.ok_or_else(|| ValueError::new(value, fault))?, crawlers: None })
     }
 
-    /// Restricts the rule to these crawlers. A second call adds crawlers.
-    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning for each name of a
-    /// crawler or operator that has no effect on any site, for example because the name is
-    /// misspelled.
-    pub fn for_crawlers(mut self, crawlers: impl IntoIterator<Item = Crawlers>) -> Self {
-        self.crawlers.extend(crawlers);
+    /// Restricts the rule to these crawlers. If the list is empty, no client gets the field. A
+    /// second call adds crawlers. [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a
+    /// warning for an empty list, and for each name of a crawler or operator that has no effect on
+    /// any site, for example because the name is misspelled.
+    ///
+    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would be an
+    /// empty list:
+    ///
+    /// ```compile_fail,E0277
+    /// # use tower_robots::layer::FieldRule;
+    /// # use tower_robots::policy::Crawlers;
+    /// # let rule = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
+    /// let rule = rule.for_crawlers(Crawlers::agent("GPT Bot"));
+    /// ```
+    pub fn for_crawlers(mut self, crawlers: impl AsRef<[Crawlers]>) -> Self {
+        self.crawlers.get_or_insert_default().extend_from_slice(crawlers.as_ref());
         self
     }
 
     fn is_for(&self, agents: &[Agent]) -> bool {
-        self.crawlers.is_empty() || agents.iter().any(|agent| self.crawlers.iter().any(|one| one.contains(agent)))
+        let is_any =
+            |crawlers: &Vec<Crawlers>| agents.iter().any(|agent| crawlers.iter().any(|one| one.contains(agent)));
+        self.crawlers.as_ref().is_none_or(is_any)
     }
 }
 
@@ -132,13 +144,21 @@ impl Signals {
         self
     }
 
-    /// Logs a warning for each crawler or operator in the rules if its name has no effect on any
-    /// site.
+    /// Logs a warning for each rule with an empty list of crawlers, and for each crawler or operator
+    /// in the rules if its name has no effect on any site.
     #[cfg(feature = "tracing")]
     pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
         let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
         for rule in &self.fields {
-            for crawlers in &rule.crawlers {
+            if rule.crawlers.as_ref().is_some_and(Vec::is_empty) {
+                tracing::warn!(
+                    target: "tower_robots::layer",
+                    "the rule for the field {} has no effect, because its list of crawlers is empty: for all clients, \
+                     leave out FieldRule::for_crawlers",
+                    rule.name
+                );
+            }
+            for crawlers in rule.crawlers.iter().flatten() {
                 let problem = |snapshot: &Arc<Snapshot>| snapshot.content.as_ref()?.problem_with(crawlers);
                 let problems: Option<Vec<_>> = snapshots.iter().map(problem).collect();
                 if let Some(problem) = problems.unwrap_or_default().first() {
@@ -211,7 +231,7 @@ impl Signals {
         let mut longest: Vec<&FieldRule> = Vec::new();
         let matches = |rule: &&FieldRule| path.forms().any(|(_, form)| rule.pattern.matches(form));
         for rule in self.fields.iter().filter(matches) {
-            found.content_varies |= !rule.crawlers.is_empty();
+            found.content_varies |= rule.crawlers.is_some();
             if !rule.is_for(agents) {
                 continue;
             }

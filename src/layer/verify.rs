@@ -31,13 +31,12 @@ impl RobotsLayer {
     /// ([`Impostors`](crate::policy::Impostors)). A signed request whose `User-Agent` does not name
     /// a crawler is judged as a request of the crawler that signed it.
     ///
-    /// The client's address must be known. Without [`RobotsLayer::address_from`], only signatures
-    /// can verify who sent a request. A signature may cover the scheme of the request, which is
+    /// The client's address must be known: from [`RobotsLayer::address_from`] or, in an axum app,
+    /// from `into_make_service_with_connect_info::<SocketAddr>()`. Otherwise, only signatures can
+    /// verify who sent a request. A signature may cover the scheme of the request, which is
     /// assumed to be `https` unless the target contains another scheme.
     ///
     /// ```no_run
-    /// use std::net::SocketAddr;
-    /// use axum::extract::ConnectInfo;
     /// use tower_robots::agent::Registry;
     /// use tower_robots::layer::{RobotsLayer, SenderCheck};
     /// use tower_robots::live::LiveRobots;
@@ -47,9 +46,7 @@ impl RobotsLayer {
     /// let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
     /// let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /drafts/\n").policy(policy).open()?;
     /// let verifier = Verifier::builder(Registry::builtin()).saved_in("/var/lib/app/evidence").start()?;
-    /// let layer = RobotsLayer::for_axum08(live)
-    ///     .address_from(|extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.ip()))
-    ///     .verifier(SenderCheck::new(&verifier).site("shop"));
+    /// let layer = RobotsLayer::for_axum08(live).verifier(SenderCheck::new(&verifier).site("shop"));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn verifier(self, check: SenderCheck) -> Self {
@@ -63,13 +60,15 @@ impl RobotsLayer {
 /// A [`RobotsLayer`] does not wait for reverse DNS names. Until the names of an address are known,
 /// claims of requests from this address are undecided, and the requests are handled as if there
 /// were no `Verifier`. If the policy has exceptions only for verified crawlers, or refuses
-/// impostors, put this layer outside the `RobotsLayer`. A request waits only if it claims to be
-/// from a crawler that is verified by reverse DNS names, and only if the client's address has not
-/// been looked up yet. The request waits for at most 250 ms.
+/// impostors, put this layer outside the `RobotsLayer`; with `Router::layer`, add it after the
+/// `RobotsLayer`. A request waits only if it claims to be from a crawler that is verified by
+/// reverse DNS names, and only if the client's address has not been looked up yet. The request
+/// waits for at most 250 ms.
 ///
 /// This layer needs Tokio's timer.
 ///
 /// ```
+/// use std::net::IpAddr;
 /// use std::time::Duration;
 /// use tower::ServiceBuilder;
 /// use tower_robots::layer::{RobotsLayer, SenderCheck};
@@ -78,7 +77,9 @@ impl RobotsLayer {
 /// # use tower_robots::live::LiveRobots;
 ///
 /// # fn stack(live: LiveRobots, verifier: &Verifier) {
-/// let robots = RobotsLayer::new(live).verifier(SenderCheck::new(verifier));
+/// let robots = RobotsLayer::new(live)
+///     .address_from(|extensions| extensions.get::<IpAddr>().copied())
+///     .verifier(SenderCheck::new(verifier));
 /// let stack = ServiceBuilder::new().layer(VerifyLayer::new(&robots, Duration::from_millis(100))).layer(robots);
 /// # }
 /// ```
@@ -108,8 +109,9 @@ impl VerifyLayer {
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
-    /// `wait` is zero, or if `layer` has no `Verifier`. A missing `Verifier` is logged as a
-    /// warning.
+    /// `wait` is zero, or if `layer` has no `Verifier` or no [`RobotsLayer::address_from`]. If one
+    /// of the two is missing, a warning is logged. Later changes of `layer` have no effect on the
+    /// new layer.
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
@@ -118,11 +120,11 @@ impl VerifyLayer {
     pub fn new(layer: &RobotsLayer, wait: Duration) -> Self {
         let longest = wait.min(Self::MAX_WAIT);
         #[cfg(feature = "tracing")]
-        if !longest.is_zero() && layer.enforcer.verifier().is_none() {
+        if let Some((missing, setter)) = layer.enforcer.missing_for_wait().filter(|_| !longest.is_zero()) {
             tracing::warn!(
                 target: "tower_robots::layer",
-                "VerifyLayer::new got a layer without a Verifier, so requests do not wait for evidence: call \
-                 RobotsLayer::verifier on the layer first"
+                "VerifyLayer::new got a layer without {missing}, so requests do not wait for evidence: call \
+                 RobotsLayer::{setter} on the layer first"
             );
         }
         let verifier = layer.enforcer.verifier().filter(|_| !longest.is_zero()).cloned();

@@ -162,13 +162,26 @@ impl LiveRobots {
     /// refused.
     ///
     /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
-    /// set it. To keep the mode, use [`LiveRobots::update_policy`].
+    /// set it. A milder mode causes a warning in the log. To keep the mode, use
+    /// [`LiveRobots::update_policy`].
     ///
     /// The policy is not saved in the state directory. After a restart, the site has the policy of
     /// its [`LiveBuilder`](crate::source::LiveBuilder).
     pub fn set_policy(&self, policy: impl Into<Policy>) {
-        let policy = policy.into();
-        self.update_policy(|current| *current = policy);
+        let mut policy = policy.into();
+        let mode = policy.mode;
+        self.update_policy(|current| std::mem::swap(current, &mut policy));
+        let before = policy.mode;
+        if mode < before {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                target: "tower_robots::reload",
+                cause = Cause::Policy.as_str(),
+                "{}: LiveRobots::set_policy has replaced the mode \"{before}\" with the milder mode \"{mode}\": to keep the \
+                 mode, add PolicyBuilder::mode, or use LiveRobots::update_policy",
+                self.site.origin
+            );
+        }
     }
 
     /// Replaces the mode of the policy, for example to enforce the rules after observing their
@@ -478,8 +491,9 @@ pub struct Status {
     /// returned `None`, or if a proxy that is listed in
     /// [`RobotsLayer::forwarded_for`](crate::layer::RobotsLayer::forwarded_for) did not forward the
     /// client's address. Requests through a proxy that is not listed in `forwarded_for` are also
-    /// counted if the proxy has a private, link-local or loopback address. The first counted
-    /// request is logged as a warning that lists the rules that are not enforced.
+    /// counted if the proxy has a private, link-local or loopback address and forwards the client's
+    /// address. The first counted request is logged as a warning that lists the rules that are not
+    /// enforced.
     pub without_address: u64,
     /// Number of requests of crawlers that were judged before the first request for `/robots.txt`;
     /// 0 after `/robots.txt` has been requested. A warning is logged at the hundredth such request
@@ -497,7 +511,8 @@ pub struct Status {
     pub kept_fields: u64,
     /// All problems with saving the site's state, the most urgent first.
     pub state_problems: Vec<Problem>,
-    /// Why the file is polled for changes; `None` if the file system reports changes.
+    /// Why the file is polled for changes or, without the feature `watch`, not watched; `None` if
+    /// the file system reports changes.
     pub watch_problem: Option<String>,
     /// The status of the fetches of the robots.txt; `None` if the site does not fetch it from a
     /// server.

@@ -2,6 +2,7 @@
 //! use of the layer, such as a layer in the wrong place. The layer can detect such a mistake only
 //! when it handles a request, and logs only the first occurrence.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -26,6 +27,8 @@ pub(crate) struct MishapCounts {
     pub(super) shadowed_routes: AtomicU64,
     pub(crate) kept_fields: AtomicU64,
     lost_fields: AtomicU64,
+    exempt_neighbours: AtomicU64,
+    pub(crate) late_waits: AtomicU64,
 }
 
 impl MishapCounts {
@@ -80,11 +83,30 @@ impl MishapCounts {
         );
     }
 
+    /// Counts a request without a forwarded field that is exempt because of its private or loopback
+    /// address.
+    pub(crate) fn count_exempt_neighbour(&self, address: IpAddr) {
+        self.count_once(&self.exempt_neighbours, || {
+            format!(
+                "a crawler's request is exempt because it comes from {address}: if this is a proxy, all requests through it are exempt; \
+                 add it to RobotsLayer::forwarded_for, and configure it to send X-Forwarded-For"
+            )
+        });
+    }
+
     pub(crate) fn count_shadowed_route(&self) {
         self.count_mistake(
             &self.shadowed_routes,
             "the application has a route for /robots.txt, and RobotsLayer answers instead of it: remove the route, or serve its text with \
              LiveRobots::text",
+        );
+    }
+
+    pub(crate) fn count_late_wait(&self) {
+        self.count_mistake(
+            &self.late_waits,
+            "VerifyLayer is inside a RobotsLayer that has already judged the request, so waiting has no effect: put VerifyLayer outside; with \
+             Router::layer, add it after the RobotsLayer",
         );
     }
 

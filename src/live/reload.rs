@@ -296,21 +296,28 @@ impl Notices {
     }
 }
 
-/// Logs a reload, as a warning if a version was not published, or if the live version has errors.
+/// Logs a reload.
 #[cfg(feature = "tracing")]
 fn trace(reload: &Reload, snapshot: &Snapshot) {
-    let (is_warning, hint) = match &reload.outcome {
-        ReloadOutcome::Kept { .. } => (true, ""),
-        ReloadOutcome::Gated { .. } => (true, "; if the version is intended, accept it with LiveRobots::accept"),
-        outcome => (outcome.report().is_some_and(|report| report.faults().next().is_some()), ""),
-    };
     let (cause, mode) = (reload.cause.as_str(), &snapshot.policy.mode);
-    if is_warning {
+    if let Some(hint) = warning(&reload.outcome) {
         tracing::warn!(target: "tower_robots::reload", cause, %mode, "{reload}{hint}");
     } else {
         tracing::info!(target: "tower_robots::reload", cause, %mode, "{reload}");
     }
     trace_problems(reload.cause, &reload.origin, snapshot);
+}
+
+/// Returns the advice to log with an outcome that is a warning: no version was published, or the
+/// live version has errors. Returns `None` for any other outcome.
+#[cfg(feature = "tracing")]
+fn warning(outcome: &ReloadOutcome) -> Option<&'static str> {
+    match outcome {
+        ReloadOutcome::Kept { .. } => Some(""),
+        ReloadOutcome::Gated { .. } => Some("; if the version is intended, accept it with LiveRobots::accept"),
+        ReloadOutcome::Absent { .. } => Some("; if the site has a robots.txt, check the URL"),
+        outcome => outcome.report()?.faults().next().map(|_| ""),
+    }
 }
 
 /// Logs why parts of the policy have no effect. No other event reports these problems.
@@ -324,9 +331,7 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
-    let of_all = snapshot.policy.exempt_networks_of_all();
-    let exempt = of_all.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
-    for problem in idle.chain(ended).chain(exempt).chain(off) {
+    for problem in idle.chain(ended).chain(snapshot.policy.excessive_exemptions()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
     }
 }
@@ -510,6 +515,15 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    #[cfg(feature = "tracing")]
+    #[test]
+    fn a_server_without_a_robots_txt_is_a_warning() {
+        assert_eq!(
+            warning(&ReloadOutcome::Absent { status: 404 }),
+            Some("; if the site has a robots.txt, check the URL")
+        );
+    }
 
     /// An executor that polls on the thread that wakes it.
     struct Inline(Mutex<Option<Reloading>>, mpsc::Sender<bool>);

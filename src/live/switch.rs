@@ -132,7 +132,7 @@ pub enum Enforcement {
 pub(super) struct Switches {
     pub(super) site: Enforcement,
     /// Bit mask of the shared switches that are off.
-    pub(super) shared_off: u8,
+    pub(super) shared_off: u64,
 }
 
 keywords!(Enforcement, "a position of the kill switch", {

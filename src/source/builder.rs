@@ -159,10 +159,19 @@ impl<S> LiveBuilder<S> {
 
     /// Adds a kill switch that does not belong to a state directory, such as the switch of a fleet.
     /// If any kill switch of the site is off, nothing is enforced. A second call adds another
-    /// switch. At most four switches can be added; further switches are ignored.
+    /// switch. At most 62 switches can be added; further switches are ignored, which causes a
+    /// warning in the log.
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
-        if self.settings.additional_kill_switches.len() < 4 {
+        // A snapshot has one bit for each of these switches and for two other switches.
+        if self.settings.additional_kill_switches.len() < 62 {
             self.settings.additional_kill_switches.push(switch.clone());
+        } else {
+            #[cfg(feature = "tracing")]
+            tracing::warn!(
+                target: "tower_robots::reload",
+                "LiveBuilder::additional_kill_switch ignores a switch, because a site can have at most 62: let sites \
+                 share a switch"
+            );
         }
         self
     }

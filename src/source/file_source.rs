@@ -173,6 +173,16 @@ fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bo
 mod tests {
     use super::*;
 
+    #[cfg(not(feature = "watch"))]
+    #[test]
+    fn without_the_feature_watch_the_status_says_that_changes_are_not_noticed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("robots.txt");
+        fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("a file");
+        let live = LiveRobots::file(path).open().expect("a site");
+        assert!(live.status().watch_problem.is_some_and(|problem| problem.contains("changes are not noticed")));
+    }
+
     #[test]
     fn what_could_not_be_read_a_moment_ago_is_taken_only_once_it_is_left_alone() {
         let version = |text: &str, modified| Version::new(text.as_bytes(), &"robots.txt".into(), Some(modified));

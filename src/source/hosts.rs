@@ -76,6 +76,9 @@ const MALFORMED: &str =
     "is not a host: write a name such as \"example.com\", \"*.example.com\" or \"*\", or an address";
 pub(super) const OTHER_SCRIPT: &str = "is not ASCII: write the host in its ASCII form, which begins with \"xn--\", or turn \
                                        on the feature \"idn\" of tower-robots";
+const WITH_SCHEME: &str = "is a URL instead of a host: leave out the scheme and the path";
+const WITH_PATH: &str = "has a path: write only the host";
+const WITH_PORT: &str = "has a port, although a wildcard applies to all ports: leave out the port";
 const REPEATED: &str = "is listed twice: a host can belong to only one site";
 
 impl<T> HostMap<T> {
@@ -100,6 +103,7 @@ impl<T> HostMap<T> {
     /// and the feature `idn` is off.
     pub fn insert(&mut self, pattern: &str, value: T) -> Result<(), ValueError> {
         let error = |fault| ValueError::new(pattern, fault);
+        let malformed = || error(fault_in(pattern));
         let place = self.values.len();
         let (pattern, wildcard) = pattern.strip_prefix("*.").map_or((pattern, false), |below| (below, true));
         let authority = Authority::of_host_field(pattern.as_bytes());
@@ -117,17 +121,17 @@ impl<T> HostMap<T> {
         if !cfg!(feature = "idn") && !host.is_ascii() {
             return Err(error(OTHER_SCRIPT));
         }
-        let name = canonical(host).ok_or_else(|| error(MALFORMED))?;
+        let name = canonical(host).ok_or_else(malformed)?;
         let port = match port {
             Port::Number(port) if port != 0 => Some(port),
             Port::Absent => None,
-            _ => return Err(error(MALFORMED)),
+            _ => return Err(malformed()),
         };
         let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')?.parse().ok());
         // A wildcard applies to all ports and only to names, so neither a port nor an address is
         // allowed.
         if wildcard && (port.is_some() || address.is_some()) {
-            return Err(error(MALFORMED));
+            return Err(malformed());
         }
         let names = if wildcard { &mut self.wildcard } else { &mut self.exact };
         let ports = match address {
@@ -273,6 +277,19 @@ impl Ports {
 impl<T> Default for HostMap<T> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// Returns what is wrong with a malformed pattern.
+fn fault_in(pattern: &str) -> &'static str {
+    if pattern.contains("://") {
+        WITH_SCHEME
+    } else if pattern.contains('/') {
+        WITH_PATH
+    } else if pattern.starts_with('*') && pattern.contains(':') && !pattern.contains('[') {
+        WITH_PORT
+    } else {
+        MALFORMED
     }
 }
 
@@ -489,8 +506,6 @@ mod tests {
             "",
             "*.",
             "a b",
-            "http://a",
-            "a/b",
             "*a",
             "a.*",
             ".a",
@@ -500,8 +515,6 @@ mod tests {
             "a:",
             "a:0",
             "a:99999",
-            "*.a:80",
-            "*:80",
             "*.*",
             "*.[::1]",
             #[cfg(feature = "idn")]
@@ -510,6 +523,17 @@ mod tests {
         ] {
             let error = hosts.insert(pattern, ()).expect_err(pattern);
             assert_eq!(error.to_string(), format!("{pattern:?} {MALFORMED}"));
+        }
+        for (pattern, fault) in [
+            ("http://a", WITH_SCHEME),
+            ("https://a:80/b", WITH_SCHEME),
+            ("a/", WITH_PATH),
+            ("a/b", WITH_PATH),
+            ("*.a:80", WITH_PORT),
+            ("*:80", WITH_PORT),
+        ] {
+            let error = hosts.insert(pattern, ()).expect_err(pattern);
+            assert_eq!(error.to_string(), format!("{pattern:?} {fault}"));
         }
         hosts.insert("a", ()).expect("a host");
         for again in ["A.", "a"] {

@@ -35,6 +35,7 @@ pub use self::builder::LiveBuilder;
 pub use self::directory::{Directory, DirectoryBuilder};
 pub use self::hosts::HostMap;
 pub(crate) use self::hosts::Scheme;
+pub(crate) use self::sites::SitesGuard;
 pub use self::sites::{IntoSites, SiteMap, Sites};
 #[cfg(feature = "watch")]
 pub use self::watch::Watcher;
@@ -80,8 +81,10 @@ mod watch {
     impl Watched {
         pub(super) const fn begin(&self) {}
 
-        pub(super) const fn problem(&self) -> Option<String> {
-            None
+        pub(super) fn problem(&self) -> Option<String> {
+            let problem = "the feature \"watch\" of tower-robots is off, so changes are not noticed: turn it on, or \
+                           reload after each change";
+            Some(problem.to_owned())
         }
     }
 }

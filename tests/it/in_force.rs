@@ -340,15 +340,47 @@ fn a_proxy_that_is_not_listed_causes_a_warning() {
         assert!(warned.iter().all(|text| text.contains("forwarded_for does not list")), "{warned:?}");
         assert_eq!(live.status().without_address > 0, is_warned, "{peer} {field:?}");
     }
-    // An application's own function may return the client's address, so nothing is wrong.
-    let live = live(office());
-    let layer = RobotsLayer::for_axum08(&live).address_from(|_| Some("10.0.0.7".parse().unwrap()));
-    let app = pages().layer(layer);
-    assert!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).is_empty());
-    // `for_axum08` returns the peer's address, which is not in the list of proxies.
-    let layer = RobotsLayer::for_axum08(&live).forwarded_for(["192.0.2.1"]).unwrap();
-    let app = pages().layer(layer);
-    assert_eq!(warnings(|| drop(answer(&app, through("127.0.0.1", Some("x-forwarded-for"))))).len(), 1);
+}
+
+/// Every crawler would be exempt, because the address of a proxy is in an exempt network.
+#[test]
+fn a_proxy_in_an_exempt_network_causes_a_warning() {
+    let peer = |extensions: &http::Extensions| Some(extensions.get::<ConnectInfo<SocketAddr>>()?.0.ip());
+    let layers = |live: &LiveRobots| {
+        [
+            RobotsLayer::for_axum08(live),
+            RobotsLayer::new(live).address_from(peer),
+            RobotsLayer::new(live).address_from(peer).forwarded_for(["192.0.2.0/24", "10.0.0.0/8"]).unwrap(),
+        ]
+    };
+    for (exempt, peer, forwarded, want) in [
+        ("10.0.0.0/8", "10.0.0.5", Some("203.0.113.9"), [Some("does not list"), Some("does not list"), None]),
+        ("172.16.0.0/12", "10.0.0.5", Some("203.0.113.9, 172.16.0.9"), [Some("does not list"); 3]),
+        ("127.0.0.1", "127.0.0.1", None, [Some("if this is a proxy"); 3]),
+        ("::1", "::ffff:127.0.0.1", Some("127.0.0.1"), [None; 3]),
+        // The client itself is in the exempt network.
+        ("10.0.0.0/8", "192.0.2.7", Some("10.1.2.3"), [None; 3]),
+        ("192.168.0.0/16", "10.0.0.5", Some("192.168.0.3"), [Some("does not list"), Some("does not list"), None]),
+        ("203.0.113.0/24", "203.0.113.9", None, [None; 3]),
+    ] {
+        let names = ["for_axum08", "address_from", "forwarded_for"];
+        for (at, (name, want)) in names.into_iter().zip(want).enumerate() {
+            let live = live(Policy::builder().exempt_networks([exempt]).unwrap());
+            let app = pages().layer(layers(&live)[at].clone());
+            let warned = warnings(|| {
+                for _ in 0..2 {
+                    let mut request = request("/drafts/x");
+                    request.extensions_mut().insert(ConnectInfo(SocketAddr::new(peer.parse().unwrap(), 80)));
+                    if let Some(forwarded) = forwarded {
+                        request.headers_mut().insert("x-forwarded-for", forwarded.parse().unwrap());
+                    }
+                    answer(&app, request);
+                }
+            });
+            assert_eq!(warned.len(), usize::from(want.is_some()), "{name}, {peer}, {forwarded:?}: {warned:?}");
+            assert!(warned.iter().all(|text| text.contains(want.unwrap())), "{name}, {peer}: {warned:?}");
+        }
+    }
 }
 
 #[test]
@@ -479,14 +511,34 @@ fn a_field_for_an_unknown_crawler_causes_a_warning() {
     assert!(operator.ends_with("operator: did you mean \"OpenAI\"?"), "{operator}");
 }
 
+/// A list of crawlers from a configuration may be empty. The field must not go to every client.
 #[test]
-fn waiting_without_a_verifier_causes_a_warning() {
+fn a_field_for_no_crawler_goes_to_no_client_and_causes_a_warning() {
+    let rule = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
+    for (rule, want) in [(rule.clone(), 1), (rule.for_crawlers([]), 0)] {
+        let mut app = Router::new();
+        let warned = warnings(|| {
+            let layer = RobotsLayer::for_axum08(live(Policy::builder())).signals(Signals::default().field(rule));
+            app = Router::new().route("/page", get(async || "a page")).layer(layer);
+        });
+        let response = block_on(app.oneshot(request("/page"))).unwrap();
+        assert_eq!(response.headers().get_all("x-robots-tag").iter().count(), want);
+        assert_eq!(warned.len(), 1 - want, "{warned:?}");
+        assert!(warned.iter().all(|text| text.contains("because its list of crawlers is empty")), "{warned:?}");
+    }
+}
+
+#[test]
+fn waiting_without_a_verifier_or_an_address_causes_a_warning() {
     let layer = || RobotsLayer::new(LiveRobots::text(FILE).open().unwrap());
     let warned = |layer: RobotsLayer, wait| events(|| drop(VerifyLayer::new(&layer, wait)));
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
     let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
     assert_eq!(warned(layer(), Duration::ZERO), []);
-    assert_eq!(warned(layer().verifier(SenderCheck::new(&verifier)), VerifyLayer::MAX_WAIT), []);
-    let [(Level::WARN, "tower_robots::layer", text)] = &warned(layer(), VerifyLayer::MAX_WAIT)[..] else { panic!() };
-    assert!(text.contains("requests do not wait for evidence: call RobotsLayer::verifier"), "{text}");
+    let checked = || layer().verifier(SenderCheck::new(&verifier));
+    assert_eq!(warned(checked().address_from(|_| None), VerifyLayer::MAX_WAIT), []);
+    for (layer, setter) in [(layer(), "verifier"), (checked(), "address_from")] {
+        let [(Level::WARN, "tower_robots::layer", text)] = &warned(layer, VerifyLayer::MAX_WAIT)[..] else { panic!() };
+        assert!(text.contains(&format!("requests do not wait for evidence: call RobotsLayer::{setter}")), "{text}");
+    }
 }

@@ -429,6 +429,20 @@ fn an_unreadable_switch_gives_every_site_the_reason() {
 }
 
 #[test]
+fn each_of_many_additional_switches_turns_a_site_off() {
+    let site = Site::new();
+    let switches: Vec<_> = (0..62).map(|_| KillSwitch::default()).collect();
+    let builder = site.builder(OPEN).state(&site.state(), "shop").kill_switch(&KillSwitch::default());
+    let live = switches.iter().fold(builder, |builder, switch| builder.additional_kill_switch(switch)).open().unwrap();
+    for switch in switches {
+        switch.set_enforcement(Enforcement::Off);
+        assert_eq!(live.status().enforcement, Enforcement::Off);
+        switch.set_enforcement(Enforcement::On);
+        assert_eq!(live.status().enforcement, Enforcement::On);
+    }
+}
+
+#[test]
 fn history_entries_dated_in_the_future_are_kept_and_reported() {
     for (ahead, is_problem) in [(Duration::from_secs(1800), false), (Duration::from_secs(86400), true)] {
         let site = Site::new();

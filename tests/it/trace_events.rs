@@ -94,6 +94,43 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
     }
 }
 
+/// A path pattern is a prefix, so `/` is not only the home page.
+#[test]
+fn exempt_patterns_that_match_every_path_cause_a_warning() {
+    for (pattern, is_warned) in [
+        ("/", true),
+        ("*", true),
+        ("/*", true),
+        ("/*$", true),
+        ("/$", false),
+        ("*/$", false),
+        ("/health", false),
+        ("/*.css$", false),
+    ] {
+        let policy = Policy::builder().exempt_paths([pattern, "/open"]).unwrap().build();
+        let events = events(|| drop(LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy).open().unwrap()));
+        let is_warning = |(level, _, text): &&Emitted| {
+            *level == Level::WARN && text.ends_with("to exempt only the home page, write \"/$\"")
+        };
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{pattern}: {events:?}");
+    }
+}
+
+/// A list of methods replaces the default list.
+#[test]
+fn a_list_of_methods_without_get_causes_a_warning() {
+    for (methods, is_warned) in
+        [(&["POST"][..], true), (&["GTE", "HEAD"], true), (&["get", "post"], false), (&["GET"], false)]
+    {
+        let policy = Policy::builder().wildcard_methods(methods).unwrap().build();
+        let events = events(|| drop(LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy).open().unwrap()));
+        let is_warning = |(level, _, text): &&Emitted| {
+            *level == Level::WARN && text.contains("do not apply to GET, because wildcard_methods leaves it out")
+        };
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{methods:?}: {events:?}");
+    }
+}
+
 /// An override that has ended causes a warning when the site is opened and when the policy is set,
 /// but not at each reload.
 #[test]
@@ -186,9 +223,30 @@ fn mode_changes_and_kill_switch_changes_are_events() {
     );
 }
 
+/// A new policy has the default mode if the application does not set one.
+#[test]
+fn a_policy_with_a_milder_mode_causes_a_warning() {
+    fn health() -> PolicyBuilder {
+        Policy::builder().exempt_paths(["/health$"]).unwrap()
+    }
+    let forgotten: fn(&LiveRobots) = |live| live.set_policy(health());
+    for (change, is_warned) in [
+        (forgotten, true),
+        (|live| live.set_policy(Mode::Tag), true),
+        (|live| live.set_policy(health().mode(Mode::Refuse)), false),
+        (|live| live.set_mode(Mode::Observe), false),
+        (|live| live.update_policy(|policy| policy.mode = Mode::Off), false),
+    ] {
+        let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").mode(Mode::Refuse).open().unwrap();
+        let events = events(|| change(&live));
+        let is_warning = |(level, _, text): &&Emitted| *level == Level::WARN && text.contains("the milder mode");
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{events:?}");
+    }
+}
+
 /// A crawler could otherwise bypass the rules by sending another host.
 #[test]
-fn the_first_host_without_a_site_causes_a_warning() {
+fn each_host_without_a_site_causes_a_warning() {
     let (live, _) = drafts();
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", live.clone()).unwrap();
@@ -199,14 +257,31 @@ fn the_first_host_without_a_site_causes_a_warning() {
     };
     let layer = RobotsLayer::new(hosts.clone());
     let events = events_with_fields(|| {
-        for (host, want) in [("shop.example", 403), ("www.shop.example", 200), ("127.0.0.1", 200)] {
-            assert_eq!(status(layer.clone(), request(host)).as_u16(), want, "{host}");
+        for host in ["127.0.0.1", "www.shop.example", "WWW.shop.example", "127.0.0.1"] {
+            assert_eq!(status(layer.clone(), request(host)), StatusCode::OK, "{host}");
         }
+        assert_eq!(status(layer.clone(), request("shop.example")), StatusCode::FORBIDDEN);
     });
     let warned: Vec<_> = events.iter().filter(|(level, ..)| *level == Level::WARN).collect();
-    let [(_, "tower_robots::layer", Fields(event))] = &warned[..] else { panic!("{events:?}") };
-    assert_eq!(event["host"], "\"www.shop.example\"");
-    assert!(event["message"].contains("passes without being judged"), "{event:?}");
+    let [(_, "tower_robots::layer", Fields(scanned)), (_, "tower_robots::layer", Fields(missed))] = &warned[..] else {
+        panic!("{events:?}")
+    };
+    assert_eq!([&*scanned["host"], &*missed["host"]], ["\"127.0.0.1\"", "\"www.shop.example\""]);
+    assert!(missed["message"].contains("no robots.txt applies to the request"), "{missed:?}");
+    // A client can send any host.
+    let events = events_with_fields(|| {
+        for at in 0..99 {
+            assert_eq!(status(layer.clone(), request(&format!("{at}.test"))), StatusCode::OK);
+        }
+    });
+    assert_eq!(events.len(), 14, "{events:?}");
+    let service = RobotsLayer::new(hosts.clone()).robots_txt_service();
+    let events = crate::events::events(|| {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let response = runtime.block_on(service.oneshot(request("www.shop.example"))).unwrap();
+        assert_eq!(response.status(), StatusCode::NOT_FOUND);
+    });
+    assert_eq!(events.len(), 1, "{events:?}");
     hosts.insert("*", live).unwrap();
     assert_eq!(status(RobotsLayer::new(hosts), request("127.0.0.1")), StatusCode::FORBIDDEN);
 }
@@ -338,9 +413,10 @@ fn a_directory_reports_its_hosts_and_skipped_files() {
     std::fs::write(folder.path().join("no host.txt"), "User-agent: *\n").unwrap();
     let events = events(|| drop(Directory::new(folder.path()).open().unwrap()));
     let of_directory: Vec<_> = events.iter().filter(|(_, target, _)| *target == "tower_robots::directory").collect();
-    let said =
-        |text: &str| of_directory.iter().any(|(level, _, message)| *level == Level::INFO && message.contains(text));
-    assert!(said("shop.example") && said("no host.txt"), "{events:?}");
+    for (level, text) in [(Level::INFO, "shop.example"), (Level::WARN, "no host.txt")] {
+        let is_said = of_directory.iter().any(|(at, _, message)| *at == level && message.contains(text));
+        assert!(is_said, "{text}: {events:?}");
+    }
 }
 
 fn drafts() -> (LiveRobots, RobotsLayer) {

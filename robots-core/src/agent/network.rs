@@ -104,7 +104,8 @@ impl FromStr for Network {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a network",
     label = "not a network",
-    note = "a network is a `Network`, an `IpAddr`, or a string such as \"10.0.0.0/8\""
+    note = "a network is a `Network`, an `IpAddr`, or a string such as \"10.0.0.0/8\"",
+    note = "settings take a list, even of one network: write `[\"10.0.0.0/8\"]`"
 )]
 pub trait IntoNetwork: sealed::Sealed {
     /// Returns the network.

@@ -85,15 +85,17 @@ impl PolicyBuilder {
     }
 
     /// Sets the methods that the groups for `*` apply to, ignoring case. Default: `GET` and `HEAD`.
-    /// Groups for `*` also apply to all methods that are not in IANA's registry, because most
-    /// servers treat an unknown method like `GET`. A group that names an agent applies to every
-    /// method. A second call replaces the first.
+    /// The list replaces the default: to add `POST`, list `GET`, `HEAD` and `POST`. Groups for `*`
+    /// also apply to all methods that are not in IANA's registry, because most servers treat an
+    /// unknown method like `GET`. A group that names an agent applies to every method. A second call
+    /// replaces the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if a method is empty or contains characters other than letters and hyphens.
-    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl IntoIterator<Item = M>) -> Result<Self, ValueError> {
-        self.policy.star.methods = Star::methods(methods)?;
+    /// Returns an error if there is no method, or if a method is empty or contains characters other
+    /// than letters and hyphens.
+    pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl AsRef<[M]>) -> Result<Self, ValueError> {
+        self.policy.star.methods = Star::methods(methods.as_ref())?;
         Ok(self)
     }
 
@@ -128,14 +130,23 @@ impl PolicyBuilder {
     /// Sets the forms of a path that are compared with the rules in addition to the path as sent.
     /// Default: [`PathForm::OPTIONAL`]. If the application's paths contain path parameters
     /// (`;v=1`), leave out [`PathForm::Parameters`]. A second call replaces the first.
-    pub fn forms(self, forms: impl IntoIterator<Item = PathForm>) -> Self {
-        self.with(|policy| policy.forms = forms.into_iter().collect())
+    ///
+    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would be an
+    /// empty list:
+    ///
+    /// ```compile_fail,E0277
+    /// # use robots_core::policy::Policy;
+    /// # use robots_core::rules::PathForm;
+    /// let policy = Policy::builder().forms("resolvd".parse::<PathForm>());
+    /// ```
+    pub fn forms(self, forms: impl AsRef<[PathForm]>) -> Self {
+        self.with(|policy| policy.forms = forms.as_ref().iter().copied().collect())
     }
 
     /// Adds patterns of exempt paths. Requests for these paths pass unchecked. A pattern is a
-    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, but
-    /// `/health$` does not. `/robots.txt` and `/.well-known/` are always exempt. A second call adds
-    /// to the first.
+    /// prefix and may contain `*` and `$`, as in robots.txt: `/health` also exempts `/healthy`, and
+    /// `/` exempts every path, but `/health$` and `/$` exempt only one path. `/robots.txt` and
+    /// `/.well-known/` are always exempt. A second call adds to the first.
     ///
     /// # Errors
     ///

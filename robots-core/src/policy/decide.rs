@@ -2,6 +2,7 @@
 //! exemptions, the verdict of the rules and the mode.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::time::SystemTime;
 
@@ -266,10 +267,26 @@ impl Policy {
         !self.exempt.networks.is_empty()
     }
 
-    /// Returns the exempt networks that contain all IPv4 or all IPv6 addresses.
+    /// Reports whether this address is in an exempt network.
     #[doc(hidden)]
-    pub fn exempt_networks_of_all(&self) -> impl Iterator<Item = &Network> {
-        self.exempt.networks.iter().filter(|network| network.length() == 0)
+    pub fn exempts_address(&self, address: IpAddr) -> bool {
+        self.exempt.cover_address(Some(address))
+    }
+
+    /// Returns one line for each setting that disables rules for more requests than probably
+    /// intended.
+    #[doc(hidden)]
+    pub fn excessive_exemptions(&self) -> impl Iterator<Item = String> {
+        let networks = self.exempt.networks.iter().filter(|network| network.length() == 0);
+        let networks =
+            networks.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
+        let has_paths = self.exempt.patterns.iter().any(PathPattern::matches_all);
+        let paths = "an exempt path pattern matches every path, so no request is judged: to exempt only the home page, \
+                     write \"/$\"";
+        let methods = "the groups for \"*\" do not apply to GET, because wildcard_methods leaves it out: list \"GET\" and \
+                       \"HEAD\", too";
+        let paths = has_paths.then(|| paths.to_owned());
+        networks.chain(paths).chain((!self.star.covers_method("GET")).then(|| methods.to_owned()))
     }
 
     /// Returns a clause for each setting of this policy that does not work if client addresses are
@@ -517,7 +534,7 @@ impl Exemptions {
         path.is_robots_txt() || path.forms().all(|(_, form)| covers(form))
     }
 
-    pub(super) fn cover_address(&self, address: Option<std::net::IpAddr>) -> bool {
+    pub(super) fn cover_address(&self, address: Option<IpAddr>) -> bool {
         address.is_some_and(|address| self.networks.iter().any(|network| network.contains(address)))
     }
 

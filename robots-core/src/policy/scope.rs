@@ -93,14 +93,19 @@ pub(super) struct Star {
 }
 
 impl Star {
-    pub(super) fn methods<M: AsRef<str>>(methods: impl IntoIterator<Item = M>) -> Result<Vec<Box<str>>, ValueError> {
+    pub(super) fn methods<M: AsRef<str>>(methods: &[M]) -> Result<Vec<Box<str>>, ValueError> {
         let is_method =
             |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
-        let method = |method: M| match method.as_ref() {
+        let method = |method: &M| match method.as_ref() {
             method if is_method(method) => Ok(method.into()),
             other => Err(ValueError::new(other, "is not a method: write one such as \"GET\"")),
         };
-        methods.into_iter().map(method).collect()
+        if methods.is_empty() {
+            let fault =
+                "is an empty list: write methods such as \"GET\" and \"HEAD\", or set the wildcard scope \"nobody\"";
+            return Err(ValueError::new("wildcard_methods", fault));
+        }
+        methods.iter().map(method).collect()
     }
 
     /// Reports whether `*` applies to this method. Servers may answer `get`, `post` and `FOO` like

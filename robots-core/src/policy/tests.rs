@@ -176,6 +176,7 @@ fn a_value_that_matches_nothing_is_refused_with_the_right_one() {
             "\"10.0.0.1/8\" is not a network: the address bits after the prefix length must be zero",
         ),
         (builder().wildcard_methods([""]).err(), "\"\" is not a method"),
+        (builder().wildcard_methods([""; 0]).err(), "\"wildcard_methods\" is an empty list"),
         (builder().exempt_agents(["GPTBot", "*"]).err(), "\"*\" is not a crawler's name: write one such as \"GPTBot\""),
         (Override::agent(" ", Mode::Off).err(), "\" \" is not a crawler's name"),
         (

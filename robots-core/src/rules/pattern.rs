@@ -93,6 +93,12 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
+    /// Reports whether the pattern matches every path. Only a pattern without other literals than a
+    /// single `/` matches both of these paths.
+    pub(crate) fn matches_all(&self) -> bool {
+        self.matches(b"/") && self.matches(b"/x")
+    }
+
     /// Like [`PathPattern::matches`], but subtracts the cost of the comparison from the work budget
     /// of the request. Returns `false` if the budget is used up.
     pub(crate) fn matches_within(&self, path: &[u8], work: &mut MatchBudget) -> bool {

@@ -34,9 +34,9 @@ impl SenderEvidence {
         let Some(settings) = &config.identity else { return Ok(None) };
         let failed = |error: &dyn std::fmt::Display| format!("[identity]: {error}");
         let mut builder = Verifier::builder(registry)
-            .resolvers(settings.resolvers.iter().copied())
-            .trusted_proxies(settings.trusted_proxies.iter().copied())
-            .require_components(settings.require_components.iter().cloned())
+            .resolvers(&settings.resolvers)
+            .trusted_proxies(&settings.trusted_proxies)
+            .require_components(&settings.require_components)
             .on_event(log_events::problem(log.clone(), LogEvent::Identity));
         if !settings.rdns {
             builder = builder.without_names();
@@ -81,7 +81,7 @@ impl SenderEvidence {
     pub(super) fn apply(&self, registry: &Registry) {
         // The result is ignored, because the registry was already checked.
         let _ = self.verifier.follow(registry);
-        self.verifier.set_trusted_proxies(self.settings.trusted_proxies.iter().copied());
+        self.verifier.set_trusted_proxies(&self.settings.trusted_proxies);
     }
 
     /// Switches to the lists, host names and key directories of another registry.

@@ -87,6 +87,19 @@ async fn a_burst_passes_and_then_one_request_in_each_interval() {
     assert_eq!(passed(&layer, ours).await, 5);
 }
 
+/// For example, one layer wraps the whole app, and another wraps each of its services.
+#[tokio::test]
+async fn a_request_through_two_layers_of_a_site_is_counted_once() {
+    let (outer, live, _) = limited(refusing());
+    let service = outer.layer(told_senders(&live).layer(service_fn(app)));
+    let mut passed = 0;
+    for _ in 0..10 {
+        let response = service.clone().oneshot(from(GPTBOT, [192, 0, 2, 1])).await.expect("infallible");
+        passed += usize::from(response.status() == StatusCode::OK);
+    }
+    assert_eq!(passed, 5);
+}
+
 #[tokio::test]
 async fn a_limited_request_gets_the_line_and_retry_after() {
     let (layer, _, clock) = limited(refusing());

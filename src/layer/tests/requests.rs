@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn path_forms_that_a_policy_disables_are_not_judged() {
-    let forms = PathForm::OPTIONAL.into_iter().filter(|form| *form != PathForm::Parameters);
+    let forms: Vec<_> = PathForm::OPTIONAL.into_iter().filter(|form| *form != PathForm::Parameters).collect();
     let layer = RobotsLayer::new(live_by(FILE, Policy::builder().mode(Mode::Refuse).forms(forms)));
     assert_eq!(ask(layer.clone(), get("/drafts;a/x", GPTBOT)).await.status(), StatusCode::OK);
     assert_eq!(ask(layer, get("/x/../drafts/x", GPTBOT)).await.status(), StatusCode::FORBIDDEN);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use super::*;
 use crate::agent::{Category, Crawler, IdentityMethod, Registry, UndecidedReason};
 use crate::source::evidence::Verifier;
-use crate::source::evidence::tests::played_dns::PlayedDns;
+use crate::source::evidence::tests::played_dns::{Played, PlayedDns};
 use crate::source::evidence::tests::played_http::{PlayedHttp, answer};
 use crate::source::evidence::tests::{LONG, PACE, only};
 
@@ -91,4 +91,25 @@ async fn a_request_waits_for_names_if_the_list_cannot_be_fetched() {
 async fn without_a_wait_the_first_request_of_an_address_is_undecided() {
     let identities = first_identities(Duration::ZERO, addresses().take(1), &[]).await;
     assert_eq!(identities, [Some(Identity::Undecided(UndecidedReason::Pending))]);
+}
+
+/// `Router::layer` calls in the order of a `ServiceBuilder` put the layers in the wrong order.
+#[cfg(feature = "axum08")]
+#[tokio::test]
+async fn a_request_that_was_already_judged_does_not_wait() {
+    let dns = PlayedDns::start();
+    dns.unset(Played::Silence);
+    let row = Crawler { reverse_dns: vec![".play.example".into()], ..Crawler::new("Playbot", Category::AiTraining) };
+    let registry: Arc<Registry> = Arc::new(only(row));
+    let builder = Verifier::builder(&registry).resolvers([dns.address]).question_times(PACE, LONG);
+    let verifier = builder.start().expect("a verifier");
+    let live = LiveRobots::text("User-agent: Playbot\nDisallow: /drafts/\n").registry(registry).open().expect("rules");
+    let layer = RobotsLayer::for_axum08(&live)
+        .address_from(|extensions| extensions.get::<IpAddr>().copied())
+        .verifier(SenderCheck::new(&verifier));
+    let service = layer.layer(VerifyLayer::new(&layer, LONG).layer(service_fn(app)));
+    let mut request = get("/", PLAYBOT);
+    request.extensions_mut().insert(IpAddr::from([9, 9, 9, 1]));
+    service.oneshot(request).await.expect("infallible");
+    assert_eq!(live.site.counts.late_waits.load(std::sync::atomic::Ordering::Relaxed), 1);
 }

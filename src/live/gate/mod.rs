@@ -37,7 +37,7 @@ pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
-use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
+use crate::rules::{Access, Fragment, LinePlaces, ProductToken, RobotsTxt};
 
 /// The conditions that a version must meet to go live without an operator's approval.
 /// `Gate::default()` is equal to [`Gate::new`]. A site without a gate uses [`Gate::open`].
@@ -77,11 +77,13 @@ pub struct Gate {
 
 const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
 
-/// Reports whether a name is empty or selects several crawlers, as `category:search` does in a
-/// config of robotsd. Only the first word can contain the colon of a selection. A name can also be
-/// a `User-Agent` header, but the first word of such a header contains no colon.
+/// Reports whether a name other than `*` contains no product token, such as an empty name or a
+/// path, or selects several crawlers, as `category:search` does in a config of robotsd. Only the
+/// first word can contain the colon of a selection. A name can also be a `User-Agent` header, but
+/// the first word of such a header contains no colon.
 fn is_selection(name: &str) -> bool {
-    name.split_whitespace().next().is_none_or(|first| first.contains(':'))
+    let is_many = || name.split_whitespace().next().is_some_and(|first| first.contains(':'));
+    name != "*" && (ProductToken::from_name(name.as_bytes()).is_none() || is_many())
 }
 
 impl Default for Gate {
@@ -239,10 +241,10 @@ impl Gate {
     /// crawler's name, a product token, `*` or a `User-Agent`, as in [`Expectations`].
     ///
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
-    /// would have no effect. A name counts as misspelled in three cases: it is empty; it selects
-    /// several crawlers, such as `category:search`; or no crawler and no group has this name, but a
-    /// registered crawler has a similar name. Default: no conditions. A second call adds
-    /// conditions.
+    /// would have no effect. A name counts as misspelled in three cases: it is empty or a path; it
+    /// selects several crawlers, such as `category:search`; or no crawler and no group has this
+    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
+    /// adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,

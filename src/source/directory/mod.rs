@@ -120,7 +120,8 @@ impl Directory {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why the folder is polled for changes; `None` if the file system reports changes.
+    /// Returns why the folder is polled for changes or, without the feature `watch`, not watched;
+    /// `None` if the file system reports changes.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }

@@ -312,7 +312,9 @@ impl DirectoryState {
     fn report(&self, event: &DirectoryEvent<'_>) {
         #[cfg(feature = "tracing")]
         match event {
-            DirectoryEvent::Unreadable { .. } => tracing::warn!(target: "tower_robots::directory", "{event}"),
+            DirectoryEvent::Unreadable { .. } | DirectoryEvent::Ignored { .. } => {
+                tracing::warn!(target: "tower_robots::directory", "{event}");
+            }
             _ => tracing::info!(target: "tower_robots::directory", "{event}"),
         }
         self.settings.listeners.iter().for_each(|listener| listener(event));

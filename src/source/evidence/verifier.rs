@@ -149,8 +149,8 @@ impl Verifier {
 
     /// Replaces the networks of the trusted proxies ([`FollowBuilder::trusted_proxies`]), for
     /// example when the configuration is reloaded.
-    pub fn set_trusted_proxies(&self, networks: impl IntoIterator<Item = Network>) {
-        self.inner.trusted_proxies.store(Arc::new(networks.into_iter().collect()));
+    pub fn set_trusted_proxies(&self, networks: impl AsRef<[Network]>) {
+        self.inner.trusted_proxies.store(Arc::new(networks.as_ref().iter().copied().collect()));
         self.inner.version.change();
     }
 

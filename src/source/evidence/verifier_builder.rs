@@ -88,14 +88,14 @@ impl FollowBuilder<VerifierSettings> {
     /// only the authority is required. A signature that covers only the authority is valid for
     /// every path of the site, so anyone who intercepts such a signature can use it until it
     /// expires. A second call adds components.
-    pub fn require_components(mut self, components: impl IntoIterator<Item = RequiredComponent>) -> Self {
-        self.followed.required.extend(components);
+    pub fn require_components(mut self, components: impl AsRef<[RequiredComponent]>) -> Self {
+        self.followed.required.extend_from_slice(components.as_ref());
         self
     }
 
     /// Sets the DNS resolvers to use instead of the system's. A second call adds resolvers.
-    pub fn resolvers(mut self, servers: impl IntoIterator<Item = SocketAddr>) -> Self {
-        self.followed.resolvers.extend(servers);
+    pub fn resolvers(mut self, servers: impl AsRef<[SocketAddr]>) -> Self {
+        self.followed.resolvers.extend(servers.as_ref());
         self
     }
 
@@ -116,8 +116,8 @@ impl FollowBuilder<VerifierSettings> {
     /// request arrives with an address in one of these networks as the client's address, a proxy
     /// did not forward the real address. The claim is then not checked by address
     /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
-    pub fn trusted_proxies(mut self, networks: impl IntoIterator<Item = Network>) -> Self {
-        self.followed.trusted_proxies.extend(networks);
+    pub fn trusted_proxies(mut self, networks: impl AsRef<[Network]>) -> Self {
+        self.followed.trusted_proxies.extend(networks.as_ref());
         self
     }
 

@@ -74,7 +74,8 @@ fn forms_that_a_site_leaves_out_are_not_judged() {
         (PathForm::Unicode, "/private%u002F"),
         (PathForm::Authority, "//h/private/"),
     ] {
-        let policy = refusing().forms(PathForm::OPTIONAL.into_iter().filter(|other| *other != form)).build();
+        let others: Vec<_> = PathForm::OPTIONAL.into_iter().filter(|other| *other != form).collect();
+        let policy = refusing().forms(others).build();
         assert_eq!(site.decide(&policy, &[GPTBOT], "GET", target), (Action::Pass, Reason::Allowed), "{form}");
         assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", target), REFUSED, "{form}");
     }

@@ -113,6 +113,8 @@ pub(super) fn resolve(
 fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawRate) -> Result<PolicyBuilder, Fault> {
     let OfAllSites { agents, exempt, .. } = all;
     let networks: Vec<_> = exempt.cidrs.iter().map(Spanned::get_ref).collect();
+    let methods: Vec<_> = agents.wildcard_methods.iter().map(Spanned::get_ref).collect();
+    let forms: Vec<_> = enforcement.forms.iter().map(|form| *form.get_ref()).collect();
     let refused = |values| move |error: ValueError| Fault::of_value(values, error.text(), &error);
     let (impostors, needed) = all.identity;
     let mut policy = Policy::builder()
@@ -121,7 +123,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         .wildcard_exempt(&agents.wildcard_exempt)
         .wildcard_exceptions(agents.wildcard_exceptions)
         .wildcard_empty(agents.wildcard_empty)
-        .forms(enforcement.forms.iter().map(|form| *form.get_ref()))
+        .forms(forms)
         .suspect_human(agents.suspect_human)
         .rate(*rate.mode.get_ref())
         .rate_burst(*rate.burst.get_ref())
@@ -129,7 +131,7 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         .identity_needed(needed)
         .exempt_networks(networks)
         .map_err(refused(&exempt.cidrs))?
-        .wildcard_methods(agents.wildcard_methods.iter().map(Spanned::get_ref))
+        .wildcard_methods(methods)
         .map_err(refused(&agents.wildcard_methods))?
         .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
         .map_err(refused(&exempt.paths))?

@@ -51,7 +51,7 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
         let texts = [name, value].into_iter().find(|text| text.get_ref().trim() == error.text());
         texts.unwrap_or(path).fault(error.to_string())
     })?;
-    Ok(rule.for_crawlers(super::refusal::crawlers(crawlers)?))
+    Ok(if crawlers.is_empty() { rule } else { rule.for_crawlers(super::refusal::crawlers(crawlers)?) })
 }
 
 /// Returns the settings of a site that make responses differ by client, so that caches store more

@@ -123,7 +123,8 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
 
     // The address now belongs to a proxy.
     let proxies = |networks: &[&str]| {
-        followed.verifier.set_trusted_proxies(networks.iter().map(|network| network.parse().expect(network)));
+        let networks: Vec<_> = networks.iter().map(|network| network.parse().expect(network)).collect();
+        followed.verifier.set_trusted_proxies(networks);
     };
     proxies(&["9.9.9.9/32"]);
     assert_eq!((identity(INSIDE), identity(OUTSIDE)), (verified, Identity::Undecided(UndecidedReason::Address)));
