@@ -1,7 +1,7 @@
 //! Tests every state change of a crawler's cache. The name of each test describes the expected
 //! behaviour, and a table in `docs/src/explanation/fetching.md` refers to the tests.
 
-use http::header::{CACHE_CONTROL, ETAG, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, ETAG, RETRY_AFTER};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
 
@@ -27,13 +27,13 @@ impl World {
         self
     }
 
-    fn answered(&mut self, status: u16, fields: &[(HeaderName, &'static str)], body: &str) -> &mut Self {
+    fn answered(&mut self, status: u16, fields: &[(HeaderName, &'static str)], body: impl AsRef<[u8]>) -> &mut Self {
         let mut headers = HeaderMap::new();
         for (name, value) in fields {
             headers.append(name, HeaderValue::from_static(value));
         }
         let status = StatusCode::from_u16(status).expect("a status");
-        self.cache.record(FetchOutcome::of(status, &headers, body.as_bytes(), self.now), self.now);
+        self.cache.record(FetchOutcome::of(status, &headers, body, self.now), self.now);
         self
     }
 
@@ -200,6 +200,20 @@ fn every_failure_disallows_all() {
     for kind in FetchErrorKind::ALL {
         assert_eq!(World::new().failed(*kind).reads(), "disallow", "{kind:?}");
     }
+}
+
+#[test]
+fn a_body_that_is_still_compressed_is_a_failure() {
+    let reads = |status, fields: &[_], body: &[u8]| World::new().answered(status, fields, body).reads();
+    let gzip = b"\x1F\x8B\x08\0";
+    for (status, coding) in [(200, "gzip"), (200, "identity, br"), (206, "zstd")] {
+        assert_eq!(reads(status, &[(CONTENT_ENCODING, coding)], b"# a"), "disallow", "{coding}");
+    }
+    assert_eq!(reads(200, &[], gzip), "disallow", "Content-Encoding is missing");
+    for coding in ["", "Identity"] {
+        assert_eq!(reads(200, &[(CONTENT_ENCODING, coding)], b"# a"), "# a", "{coding}");
+    }
+    assert_eq!(reads(404, &[(CONTENT_ENCODING, "gzip")], gzip), "allow", "the body of a 404 has no effect");
 }
 
 #[test]
