@@ -13,7 +13,7 @@ use crate::source::hosts::{OTHER_SCRIPT, Origin};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response without `Cache-Control` may be used (RFC 9309, section 2.4).
+/// Maximum time that a response may be used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
 /// How long a stale response may be used if the crawler does not fetch the file again. After this
@@ -46,9 +46,9 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | unknown host, no connection, or an incomplete response | as 5xx |
 /// | 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
 ///
-/// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
-/// `no-store`, the file must be fetched again before each use. While the previous response is
-/// fresh, a failed fetch has no effect. The last copy is kept while fetches fail, unless its
+/// A response is used for 24 hours, or for the time in `Cache-Control: max-age` if that is shorter.
+/// With `no-cache` or `no-store`, the file must be fetched again before each use. While the
+/// previous response is fresh, a failed fetch has no effect. The last copy is kept while fetches fail, unless its
 /// response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
@@ -242,7 +242,8 @@ impl CrawlerCache {
         self.known = known;
         self.rules = OnceLock::new();
         self.failing = None;
-        self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));
+        // A longer `max-age` has no effect, because it is usually a default for all files of a server.
+        self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME).min(LIFETIME)));
     }
 
     fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
