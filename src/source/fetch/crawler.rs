@@ -44,12 +44,13 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
 /// | unknown host, no connection, or an incomplete response | as 5xx |
-/// | 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
+/// | only 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age` if that is shorter.
 /// With `no-cache` or `no-store`, the file must be fetched again before each use. While the
-/// previous response is fresh, a failed fetch has no effect. The last copy is kept while fetches fail, unless its
-/// response had `no-store`. A 4xx or too many redirects remove the copy.
+/// previous response is fresh, a failed fetch has no effect. The 30 days begin again if no fetch is
+/// attempted for more than a day after it is due. The last copy is kept while fetches fail, unless
+/// its response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -93,11 +94,20 @@ enum CachedAnswer {
     },
 }
 
+/// A series of failed fetches without a success or a long pause.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: SystemTime,
     failures: u32,
     retry: SystemTime,
+}
+
+impl Failing {
+    /// Reports whether the series has ended, because no fetch was attempted for a day after `retry`.
+    /// Time without attempts is no evidence that the server fails.
+    fn has_ended(&self, now: SystemTime) -> bool {
+        now.duration_since(self.retry).is_ok_and(|time| time > DAY)
+    }
 }
 
 /// What the robots.txt allows the crawler to fetch.
@@ -112,7 +122,7 @@ pub enum CrawlerReading<'a> {
     /// The crawler may fetch all paths.
     AllowAll,
     /// The crawler must not fetch any path, because fetches of robots.txt fail. This restriction
-    /// ends when a fetch succeeds, or after 30 days of failures.
+    /// ends when a fetch succeeds, or after 30 days in which every attempt has failed.
     DisallowAll,
 }
 
@@ -160,14 +170,15 @@ impl CrawlerCache {
 
     /// Returns what the crawler may fetch now.
     pub fn permission(&self, now: SystemTime) -> CrawlerReading<'_> {
-        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
+        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| has_come(until, now))) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
                 CachedAnswer::Nowhere => CrawlerReading::AllowAll,
                 CachedAnswer::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
             };
         };
-        let has_given_up = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        let has_failed_long = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        let has_given_up = has_failed_long && !failing.has_ended(now);
         match &self.known {
             CachedAnswer::Copy { bytes, is_storable: true, .. } if has_given_up || self.goes_by_last_copy => {
                 CrawlerReading::Rules(bytes)
@@ -211,7 +222,9 @@ impl CrawlerCache {
 
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
-        stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
+        stale_since.is_some_and(|since| {
+            was_set_back(since, now) || now.duration_since(since).is_ok_and(|time| time > MAX_STALE)
+        })
     }
 
     /// Returns when the file should be fetched again; `None` if nothing was fetched yet.
@@ -221,10 +234,11 @@ impl CrawlerCache {
 
     /// Reports whether the file should be fetched now.
     pub fn is_due(&self, now: SystemTime) -> bool {
-        self.next_fetch().is_none_or(|next| next <= now)
+        self.next_fetch().is_none_or(|next| has_come(next, now))
     }
 
-    /// Returns when the fetches began to fail; `None` if the last fetch succeeded.
+    /// Returns when the fetches began to fail; `None` if the last fetch succeeded. If no fetch was
+    /// attempted for more than a day after it was due, the time begins again with the next failure.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
@@ -247,13 +261,25 @@ impl CrawlerCache {
     }
 
     fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
-        let before = self.failing;
+        let before = self.failing.filter(|failing| !failing.has_ended(now));
         let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
         let pause = freshness::after(failures, RETRY_FIRST, RETRY_MOST);
         let asked_for = retry_after.unwrap_or_default().min(DAY);
-        let since = before.map_or(now, |failing| failing.since);
+        let since = before.map_or(now, |failing| failing.since.min(now));
         self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });
     }
+}
+
+/// Reports whether a time that was computed for a lifetime or a pause has come. If the clock was set
+/// back since then, the time has come, because the elapsed time is unknown.
+fn has_come(time: SystemTime, now: SystemTime) -> bool {
+    time <= now || was_set_back(time, now)
+}
+
+/// Reports whether the end of a lifetime or pause, which is at most a day long, is so late that the
+/// clock must have been set back. The tolerance is an hour, because clocks are often adjusted.
+fn was_set_back(end: SystemTime, now: SystemTime) -> bool {
+    end.duration_since(now).is_ok_and(|rest| rest > DAY + MAX_STALE)
 }
 
 /// Reports whether `status` is a client error other than 429, which asks clients to retry later.
