@@ -1,6 +1,7 @@
 //! Determines what a crawler may fetch, from the response to its request for robots.txt (RFC 9309,
 //! sections 2.3.1 and 2.4). The caller provides the current time.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +10,7 @@ use robots_core::rules::{AgentRules, Authority, RequestPath, RobotsTxt, ValueErr
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
+use super::url::has_scheme;
 use crate::source::hosts::{OTHER_SCRIPT, Origin};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -191,7 +193,8 @@ impl CrawlerCache {
     /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
     /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but no other path before the first
     /// outcome is recorded. Returns `false` for a URL of another site, because this robots.txt does
-    /// not apply to it.
+    /// not apply to it. Like browsers, reads `//host/path`, `/\host/path` and `https:host/path` as
+    /// URLs of `host`. If a path begins with `//`, pass the whole URL.
     ///
     /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in
     /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has been true for more than an hour and
@@ -201,7 +204,8 @@ impl CrawlerCache {
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled
     /// at each call.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
-        let (agent, url) = (agent.as_ref(), url.as_ref());
+        let url = self.path_or_url(url.as_ref());
+        let (agent, url) = (agent.as_ref(), &*url);
         let is_path = url.starts_with(b"/") || Authority::of_url(url).is_none();
         if !is_path && !self.site.covers(&String::from_utf8_lossy(url)) {
             return false;
@@ -218,6 +222,21 @@ impl CrawlerCache {
                 if **first == *agent { rules.allows(url) } else { compile().allows(url) }
             }
         }
+    }
+
+    /// Returns a link with `://` if browsers find a host in it, even if slashes are missing or wrong.
+    /// Returns any other link as a path.
+    fn path_or_url<'l>(&self, link: &'l [u8]) -> Cow<'l, [u8]> {
+        // Browsers read `\` as `/`, and remove white space at the start, tabs and line breaks.
+        let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\' | b'\t' | b'\r' | b'\n');
+        let link = link.trim_ascii_start();
+        let (scheme, rest) = match (link, memchr::memchr(b':', link)) {
+            ([first, second, ..], _) if is_slash(first) && is_slash(second) => (self.site.scheme.as_bytes(), link),
+            (_, Some(colon)) if has_scheme(&String::from_utf8_lossy(link)) => (&link[..colon], &link[colon + 1..]),
+            _ => return Cow::Borrowed(link),
+        };
+        let host = rest.iter().position(|byte| !is_slash(byte)).unwrap_or(rest.len());
+        Cow::Owned([scheme, b"://", &rest[host..]].concat())
     }
 
     fn is_forgotten(&self, now: SystemTime) -> bool {

@@ -132,6 +132,23 @@ fn a_cache_answers_only_for_its_own_site() {
         ("https://other.example/robots.txt", false),
         ("ftp://example.com/page", false),
         ("https:///page", false),
+        ("//other.example/page", false),
+        ("//other.example/robots.txt", false),
+        ("/\\other.example/page", false),
+        ("\\\\other.example/page", false),
+        ("/\t/other.example/page", false),
+        (" //other.example/page", false),
+        ("https:/other.example/page", false),
+        ("https:other.example/page", false),
+        ("https:\\\\other.example/page", false),
+        ("http:example.com/page", false),
+        ("mailto:a@example.com", false),
+        ("localhost:3000/page", false),
+        ("//example.com/page", true),
+        ("//example.com/x", false),
+        ("https:/example.com/page", true),
+        ("https:example.com/x", false),
+        ("page?time=12:30", true),
     ] {
         assert_eq!(world.cache.allows("OurBot", url, world.now), allowed, "{url}");
     }
