@@ -308,8 +308,9 @@ impl RobotsLayer {
     }
 
     /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. The layer of
-    /// each thread should have its own counters; see [`AgentLookups`]. By default, lookups are not
-    /// counted. A second call replaces the counters.
+    /// each thread should have its own counters; see [`AgentLookups`], a type in the module
+    /// `internals`, which is not stable. By default, lookups are not counted. A second call replaces
+    /// the counters.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -14,7 +14,8 @@ use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
 /// The outcome of a request for a robots.txt, after redirects were followed.
-/// [`CrawlerCache`](super::CrawlerCache) decides what the outcome permits a crawler to fetch.
+/// [`CrawlerCache`](super::CrawlerCache) decides what the outcome permits a crawler to fetch. The
+/// types `Freshness` and `Validators` are in the module `internals`, which is not stable.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
