@@ -257,6 +257,25 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
 }
 
 #[test]
+fn a_host_with_sites_for_both_default_ports_causes_a_warning() {
+    let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").open().unwrap();
+    for (patterns, warned) in [
+        (&["shop.example:80", "shop.example:443"][..], 1),
+        (&["shop.example:80", "shop.example:443", "shop.example"], 0),
+        (&["shop.example:80", "shop.example:443", "*"], 0),
+        (&["shop.example:8080", "shop.example:443"], 0),
+    ] {
+        let mut hosts = HostMap::new();
+        for pattern in patterns {
+            hosts.insert(pattern, live.clone()).unwrap();
+        }
+        let events = events(|| drop(RobotsLayer::new(hosts)));
+        assert_eq!(events.len(), warned, "{patterns:?} {events:?}");
+        assert!(events.iter().all(|(_, _, text)| text.contains("insert \"shop.example\" into the HostMap")));
+    }
+}
+
+#[test]
 fn response_fields_that_no_response_gets_cause_one_warning() {
     let field = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
     let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").open().unwrap();
