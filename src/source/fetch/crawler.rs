@@ -202,7 +202,7 @@ impl CrawlerCache {
     /// than RFC 9309 permits (section 2.4).
     ///
     /// The rules for the first agent are compiled only once. For any other agent, they are compiled
-    /// at each call.
+    /// at each call, so a crawler with two agents should use a cache for each.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let url = self.path_or_url(url.as_ref());
         let (agent, url) = (agent.as_ref(), &*url);
