@@ -310,7 +310,8 @@ impl RobotsLayer {
 
     /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. If several
     /// threads serve requests, give each thread a layer with its own counters; see
-    /// [`AgentLookups`]. By default, lookups are not counted. A second call replaces the counters.
+    /// [`AgentLookups`], a type in the module `internals`, which is not stable. By default, lookups
+    /// are not counted. A second call replaces the counters.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -389,6 +390,8 @@ impl RobotsLayer {
     pub fn signals(self, signals: Signals) -> Self {
         #[cfg(feature = "tracing")]
         signals.trace_unknown_crawlers(&self.enforcer.sites);
+        #[cfg(feature = "tracing")]
+        signals.trace_missing_usage(&self.enforcer.sites);
         self.with(|enforcer| enforcer.signals = signals.shared())
     }
 

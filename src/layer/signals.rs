@@ -27,6 +27,8 @@ use crate::agent::Agent;
 use crate::live::Snapshot;
 use crate::live::{Content, LiveRobots};
 use crate::policy::{Crawlers, Policy};
+#[cfg(feature = "tracing")]
+use crate::rules::Directive;
 use crate::rules::{PathPattern, RequestPath, RuleSet, Selection, ValueError};
 #[cfg(feature = "tracing")]
 use crate::source::Sites;
@@ -125,7 +127,9 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Sets which responses get a `Content-Usage` field. Default: [`UsageField::Off`].
+    /// Sets which responses get a `Content-Usage` field. Default: [`UsageField::Off`]. If the
+    /// robots.txt has only `Content-Signal` lines, no response gets the field, and
+    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning.
     pub const fn usage(mut self, usage: UsageField) -> Self {
         self.usage = usage;
         self
@@ -165,6 +169,25 @@ impl Signals {
                     tracing::warn!(target: "tower_robots::layer", "the rule for the field {} for {problem}", rule.name);
                 }
             }
+        }
+    }
+
+    /// Logs a warning if responses should get `Content-Usage` fields, but the sites state their
+    /// preferences only in content-signal lines.
+    #[cfg(feature = "tracing")]
+    pub(super) fn trace_missing_usage(&self, sites: &Sites) {
+        let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
+        let contents = || snapshots.iter().filter_map(|snapshot| snapshot.content.as_deref());
+        let has_signals = |content: &Content| {
+            content.robots().extensions().any(|line| line.field.directive == Directive::ContentSignal)
+        };
+        let has_usage = || contents().any(|content| content.rules().has_usage());
+        if self.usage != UsageField::Off && contents().any(has_signals) && !has_usage() {
+            tracing::warn!(
+                target: "tower_robots::layer",
+                "Signals::usage has no effect, because the robots.txt has Content-Signal lines, but no Content-Usage \
+                 lines: also write the preferences in Content-Usage lines"
+            );
         }
     }
 

@@ -270,7 +270,7 @@ impl LiveRobots {
     }
 
     /// Accepts like [`LiveRobots::accept`], and records in the history who accepted the version and
-    /// why.
+    /// why. `Attribution` is in the module `internals`, which is not stable.
     ///
     /// # Errors
     ///

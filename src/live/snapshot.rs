@@ -117,8 +117,9 @@ impl Snapshot {
     }
 
     /// Returns one line for each ineffective override of the policy: an override for a rule that is
-    /// not in the file, or a rate override for crawlers without a crawl delay. The list is always
-    /// empty for a file of a [`Directory`](crate::source::Directory).
+    /// not in the file, an override that a later one replaces, or a rate override for crawlers
+    /// without a crawl delay. The list is always empty for a file of a
+    /// [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -134,7 +135,27 @@ impl Snapshot {
         let unlimited = self.policy.rate_overrides(self.clock.now()).filter_map(|over| {
             Some(format!("the rate override for {over} {why}", why = self.reason_without_limit(content, over)?))
         });
-        idle.chain(unlimited).collect()
+        idle.chain(self.replaced_overrides(content)).chain(unlimited).collect()
+    }
+
+    /// Returns one line for each override for a crawler that a later override with another mode
+    /// replaces.
+    fn replaced_overrides(&self, content: &Content) -> impl Iterator<Item = String> {
+        let overrides = &self.policy.overrides;
+        overrides.iter().enumerate().filter_map(move |(place, over)| {
+            let agents = content.known_agents(over.agent_name()?)?;
+            let covers =
+                |later: &&Override| later.until.is_none() && agents.iter().all(|agent| later.fits(agent, None));
+            let later = overrides[place + 1..].iter().rev().find(covers)?;
+            // The earlier override still applies to impostors if it is stricter.
+            let is_replaced = over.mode < later.mode || over.mode > later.mode && !self.policy.heeds_claims(&agents);
+            is_replaced.then(|| {
+                format!(
+                    "the override for {over} has no effect, because the later override for {later} also applies to \
+                     this crawler: write the override for the single crawler last, or remove it"
+                )
+            })
+        })
     }
 
     fn reason_without_limit(&self, content: &Content, over: &Override<RateMode>) -> Option<&'static str> {

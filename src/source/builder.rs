@@ -189,8 +189,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.clock = Clock::new(clock))
     }
 
-    /// Shares compiled files with other sites that use the same cache. Default: the site has its
-    /// own cache. A second call replaces the first.
+    /// Shares compiled files with other sites that use the same cache. `CompileCache` is in the
+    /// module `internals`, which is not stable. Default: the site has its own cache. A second call
+    /// replaces the first.
     pub fn compile_cache(self, compile_cache: &CompileCache) -> Self {
         self.with_settings(|settings| settings.compile_cache = compile_cache.clone())
     }
@@ -205,7 +206,8 @@ impl<S> LiveBuilder<S> {
 
     /// Sets the parts that are appended to every version, for example a list of AI crawlers that is
     /// maintained separately. The parts are appended to a version before the version is checked and
-    /// before the gate examines it. Default: none. A second call replaces the first.
+    /// before the gate examines it. `Appendix` is in the module `internals`, which is not stable.
+    /// Default: none. A second call replaces the first.
     pub fn append(self, appendix: &Appendix) -> Self {
         self.with_settings(|settings| settings.appendix = Some(appendix.clone()))
     }

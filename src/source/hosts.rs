@@ -97,6 +97,9 @@ impl<T> HostMap<T> {
     /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (names below it at any
     /// depth, but not the name itself) or `*` (every other host).
     ///
+    /// If you add a host with the ports 80 and 443, also add it without a port. Otherwise, requests
+    /// over HTTP/1 match neither, because they do not name these ports.
+    ///
     /// # Errors
     ///
     /// Returns an error if the pattern is malformed or already has a value, or if it is not ASCII
@@ -191,6 +194,16 @@ impl<T> HostMap<T> {
     /// Reports whether the map is empty.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// Returns the names that have values for the ports 80 and 443, but none for requests that do
+    /// not name a port.
+    #[cfg(feature = "tracing")]
+    pub(super) fn ambiguous_names(&self) -> impl Iterator<Item = &str> {
+        let has_both = |ports: &Ports| [80, 443].iter().all(|port| ports.at(Some(*port)).is_some());
+        let names = self.exact.iter().filter(move |(name, ports)| has_both(ports) && self.find(name, None).is_none());
+        // The Unicode form of a name is another key of the same value.
+        names.filter_map(|(name, _)| std::str::from_utf8(name).ok().filter(|name| name.is_ascii()))
     }
 
     fn place(&self, host: &[u8], default_port: Option<u16>) -> Option<usize> {

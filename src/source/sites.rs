@@ -175,6 +175,15 @@ impl IntoSites for &LiveRobots {
 
 impl IntoSites for HostMap<LiveRobots> {
     fn into_sites(self) -> Sites {
+        #[cfg(feature = "tracing")]
+        for host in self.ambiguous_names() {
+            tracing::warn!(
+                target: "tower_robots::layer",
+                host,
+                "{host:?} has sites for the ports 80 and 443, but requests over HTTP/1 do not name these ports, so \
+                 they pass without being judged: insert {host:?} into the HostMap without a port, too"
+            );
+        }
         Sites(SiteLookup::Fixed(Arc::new(self)))
     }
 }

@@ -384,6 +384,30 @@ fn a_proxy_in_an_exempt_network_causes_a_warning() {
 }
 
 #[test]
+fn an_override_that_a_later_override_replaces_is_reported() {
+    const LINE: &str = "the override for agent \"gptbot\" has no effect, because the later override for category \
+                        \"ai-training\" also applies";
+    let gptbot = |mode| Override::agent("GPTBot", mode).unwrap();
+    let training = |mode| Override::category(Category::AiTraining, mode);
+    let claimed = Policy::builder;
+    let verified = || Policy::builder().identity_needed(IdentityNeeded::Verified);
+    for (policy, first, second, is_replaced) in [
+        (claimed(), gptbot(Mode::Refuse), training(Mode::Observe), true),
+        (claimed(), gptbot(Mode::Observe), training(Mode::Refuse), true),
+        (claimed(), gptbot(Mode::Refuse), training(Mode::Refuse), false),
+        (claimed(), gptbot(Mode::Refuse), training(Mode::Observe).until(std::time::SystemTime::now()), false),
+        (claimed(), gptbot(Mode::Refuse), Override::category(Category::Search, Mode::Observe), false),
+        (claimed(), training(Mode::Observe), gptbot(Mode::Refuse), false),
+        (verified(), gptbot(Mode::Refuse), training(Mode::Observe), false),
+        (verified(), gptbot(Mode::Observe), training(Mode::Refuse), true),
+    ] {
+        let live = live(policy.with_override(first).with_override(second));
+        let lines = live.snapshot().overrides_without_rule();
+        assert_eq!(lines.iter().any(|line| line.starts_with(LINE)), is_replaced, "{lines:?}");
+    }
+}
+
+#[test]
 fn a_rate_override_that_does_not_limit_its_crawlers_is_reported() {
     const DELAY: &str = "User-agent: *\nCrawl-delay: 5\n";
     const OWN_DELAY: &str = "User-agent: bingbot\nCrawl-delay: 5\n";

@@ -9,7 +9,7 @@ use http::Uri;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
 use tower::{Layer, ServiceExt, service_fn};
-use tower_robots::layer::{FieldRule, RobotsLayer, Signals};
+use tower_robots::layer::{FieldRule, RobotsLayer, Signals, UsageField};
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::parts::OriginalRequest;
 use tower_robots::policy::{Crawlers, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
@@ -328,6 +328,41 @@ fn unchecked_claims_cause_one_warning_if_impostors_are_refused() {
         let unanswered = "but nothing checks this, so impostors pass: ";
         let answering = "or a RobotsLayer::identity_from that returns a result for every request";
         assert!(said.iter().all(|(_, _, text)| text.contains(unanswered) && text.ends_with(answering)), "{events:?}");
+    }
+}
+
+#[test]
+fn a_host_with_sites_for_both_default_ports_causes_a_warning() {
+    let live = LiveRobots::text("User-agent: *\nDisallow: /b\n").open().unwrap();
+    for (patterns, warned) in [
+        (&["shop.example:80", "shop.example:443"][..], 1),
+        (&["shop.example:80", "shop.example:443", "shop.example"], 0),
+        (&["shop.example:80", "shop.example:443", "*"], 0),
+        (&["shop.example:8080", "shop.example:443"], 0),
+    ] {
+        let mut hosts = HostMap::new();
+        for pattern in patterns {
+            hosts.insert(pattern, live.clone()).unwrap();
+        }
+        let events = events(|| drop(RobotsLayer::new(hosts)));
+        assert_eq!(events.len(), warned, "{patterns:?} {events:?}");
+        assert!(events.iter().all(|(_, _, text)| text.contains("insert \"shop.example\" into the HostMap")));
+    }
+}
+
+#[test]
+fn usage_fields_for_a_file_with_only_content_signals_cause_a_warning() {
+    for (lines, usage, warned) in [
+        ("Content-Signal: ai-train=no\n", UsageField::Unanimous, 1),
+        ("Content-Signal: ai-train=no\n", UsageField::ByAgent, 1),
+        ("Content-Signal: ai-train=no\n", UsageField::Off, 0),
+        ("Content-Signal: ai-train=no\nContent-Usage: train-ai=n\n", UsageField::Unanimous, 0),
+        ("Allow: /\n", UsageField::Unanimous, 0),
+    ] {
+        let live = LiveRobots::text(format!("User-agent: *\nDisallow: /b\n{lines}")).open().unwrap();
+        let events = events(|| drop(RobotsLayer::new(live).signals(Signals::default().usage(usage))));
+        assert_eq!(events.len(), warned, "{lines:?} {usage} {events:?}");
+        assert!(events.iter().all(|(_, _, text)| text.contains("but no Content-Usage lines: also write")));
     }
 }
 

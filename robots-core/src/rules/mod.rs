@@ -15,9 +15,8 @@
 //!
 //! let robots = RobotsTxt::parse(&b"User-agent: ExampleBot\nDisallow: /private/\n"[..]);
 //! let rules = robots.compile(Reading::Standard);
-//! let verdict = rules
-//!     .select(&[ProductToken::new("examplebot")], Fallback::Star)
-//!     .verdict(&RequestPath::new(b"/private/x"));
+//! let token = ProductToken::from_name(b"ExampleBot/1.0").expect("a name");
+//! let verdict = rules.select(&[token], Fallback::Star).verdict(&RequestPath::new(b"/private/x"));
 //! assert_eq!(verdict.access(), Access::Disallow);
 //! assert_eq!(verdict.line(), Some(2));
 //! ```

@@ -16,13 +16,16 @@ use super::line::is_space;
 pub struct ProductToken(Arc<[u8]>);
 
 impl ProductToken {
-    /// Creates a token from the whole value, converted to lower case.
+    /// Creates a token from the whole value, converted to lower case. A version is not removed, so
+    /// the token of `OurBot/2.0` matches no group. If the value may contain a version, use
+    /// [`ProductToken::from_name`].
     pub fn new(token: impl AsRef<[u8]>) -> Self {
         Self(token.as_ref().to_ascii_lowercase().into())
     }
 
-    /// Returns the token for the value of a user-agent line in
-    /// [`Reading::Standard`](super::Reading::Standard); `None` if the value contains no name.
+    /// Returns the token for a crawler's name, which may include a version (`OurBot/2.0`), or for
+    /// the value of a user-agent line in [`Reading::Standard`](super::Reading::Standard). `None` if
+    /// the value contains no name.
     ///
     /// Quotes, `*` and `+` at both ends are dropped. The name ends before the first `/`, `(`, `;`
     /// or `,`. Each run of white space within the name becomes one space. Digits, dots, spaces and

@@ -173,8 +173,9 @@ impl DirectoryBuilder {
         self
     }
 
-    /// Shares compiled files with sites outside the folder that use the same cache. Default: the
-    /// folder has its own cache. A second call replaces the first.
+    /// Shares compiled files with sites outside the folder that use the same cache. `CompileCache`
+    /// is in the module `internals`, which is not stable. Default: the folder has its own cache. A
+    /// second call replaces the first.
     pub fn compile_cache(mut self, compile_cache: &CompileCache) -> Self {
         self.settings.compile_cache = compile_cache.clone();
         self

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{
-    ACCEPT, ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT,
-};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, HOST, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Empty;
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -146,7 +144,7 @@ impl Client {
         for _ in 0..=HOPS {
             let response = self.request_once(target, &url, &mut led_from).await?;
             if !is_redirect(response.status()) {
-                return read(response, url);
+                return Ok(read(response, url));
             }
             let location = response.headers().get(LOCATION).filter(|_| mode != FetchMode::Direct);
             let Some(location) = location else { return Ok(FetchOutcome::Redirected) };
@@ -244,23 +242,13 @@ impl Client {
     }
 }
 
-fn read(response: Response<Vec<u8>>, url: FetchUrl) -> Result<FetchOutcome, FetchError> {
+fn read(response: Response<Vec<u8>>, url: FetchUrl) -> FetchOutcome {
     let (head, body) = response.into_parts();
-    let is_plain = |coding: &HeaderValue| {
-        let coding = coding.as_bytes().trim_ascii();
-        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
-    };
-    let packed = head.headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
-    if let (true, Some(coding)) = (head.status.is_success(), packed) {
-        let coding = String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect::<String>();
-        let cause = format!("the body is encoded as {coding:?}, which the request does not accept");
-        return Err(FetchError::with_cause(FetchErrorKind::BadResponse, cause));
-    }
     let mut answer = FetchOutcome::of(head.status, &head.headers, body, SystemTime::now());
     if let FetchOutcome::Found { validators, .. } = &mut answer {
         validators.of = Some(url);
     }
-    Ok(answer)
+    answer
 }
 
 /// A GET request for one URL, for [`Fetcher::exchange`](super::Fetcher::exchange).

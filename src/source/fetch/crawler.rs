@@ -1,6 +1,7 @@
 //! Determines what a crawler may fetch, from the response to its request for robots.txt (RFC 9309,
 //! sections 2.3.1 and 2.4). The caller provides the current time.
 
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
@@ -9,11 +10,12 @@ use robots_core::rules::{AgentRules, Authority, RequestPath, RobotsTxt, ValueErr
 
 use super::freshness::{self, Freshness, later};
 use super::outcome::{FetchOutcome, Validators};
+use super::url::has_scheme;
 use crate::source::hosts::{OTHER_SCRIPT, Origin};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// How long a response without `Cache-Control` may be used (RFC 9309, section 2.4).
+/// Maximum time that a response may be used (RFC 9309, section 2.4).
 const LIFETIME: Duration = DAY;
 
 /// How long a stale response may be used if the crawler does not fetch the file again. When this
@@ -45,12 +47,13 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// | 4xx, 401 and 403 included | everything is allowed |
 /// | 429, 5xx | everything is disallowed, and the file is fetched again |
 /// | unknown host, no connection, or an incomplete response | as 5xx |
-/// | 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
+/// | only 429, 5xx or failures for over 30 days | the last copy's rules; without one, everything is allowed |
 ///
-/// A response is used for 24 hours, or for the time in `Cache-Control: max-age`. With `no-cache` or
-/// `no-store`, the file must be fetched again before each use. While the previous response is
-/// fresh, a failed fetch has no effect. The last copy is kept while fetches fail, unless its
-/// response had `no-store`. A 4xx or too many redirects remove the copy.
+/// A response is used for 24 hours, or for the time in `Cache-Control: max-age` if that is shorter.
+/// With `no-cache` or `no-store`, the file must be fetched again before each use. While the
+/// previous response is fresh, a failed fetch has no effect. The 30 days begin again if no fetch is
+/// attempted for more than a day after it is due. The last copy is kept while fetches fail, unless
+/// its response had `no-store`. A 4xx or too many redirects remove the copy.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
@@ -94,11 +97,20 @@ enum CachedAnswer {
     },
 }
 
+/// A series of failed fetches without a success or a long pause.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: SystemTime,
     failures: u32,
     retry: SystemTime,
+}
+
+impl Failing {
+    /// Reports whether the series has ended, because no fetch was attempted for a day after `retry`.
+    /// Time without attempts is no evidence that the server fails.
+    fn has_ended(&self, now: SystemTime) -> bool {
+        now.duration_since(self.retry).is_ok_and(|time| time > DAY)
+    }
 }
 
 /// What the robots.txt allows the crawler to fetch.
@@ -113,7 +125,7 @@ pub enum CrawlerReading<'a> {
     /// The crawler may fetch all paths.
     AllowAll,
     /// The crawler must not fetch any path, because fetches of robots.txt fail. This restriction
-    /// ends when a fetch succeeds, or after 30 days of failures.
+    /// ends when a fetch succeeds, or after 30 days in which every attempt has failed.
     DisallowAll,
 }
 
@@ -161,14 +173,15 @@ impl CrawlerCache {
 
     /// Returns what the crawler may fetch now.
     pub fn permission(&self, now: SystemTime) -> CrawlerReading<'_> {
-        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| now >= until)) else {
+        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| has_come(until, now))) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
                 CachedAnswer::Nowhere => CrawlerReading::AllowAll,
                 CachedAnswer::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
             };
         };
-        let has_given_up = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        let has_failed_long = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        let has_given_up = has_failed_long && !failing.has_ended(now);
         match &self.known {
             CachedAnswer::Copy { bytes, is_storable: true, .. } if has_given_up || self.goes_by_last_copy => {
                 CrawlerReading::Rules(bytes)
@@ -181,7 +194,8 @@ impl CrawlerCache {
     /// Reports whether the crawler may fetch a path or URL of this site now. A crawler may always
     /// fetch the site's `/robots.txt` (RFC 9309, section 2.2.2), but no other path before the first
     /// outcome is recorded. Returns `false` for a URL of another site, because this robots.txt does
-    /// not apply to it.
+    /// not apply to it. Like browsers, reads `//host/path`, `/\host/path` and `https:host/path` as
+    /// URLs of `host`. If a path begins with `//`, pass the whole URL.
     ///
     /// `agent` has the same meaning as in [`RobotsTxt::for_agent`], and `url` as in
     /// [`AgentRules::allows`]. If [`is_due`](Self::is_due) has returned `true` for more than an
@@ -189,9 +203,10 @@ impl CrawlerCache {
     /// than RFC 9309 permits (section 2.4).
     ///
     /// The rules for the agent of the first call are compiled only once. For any other agent, the
-    /// rules are compiled at each call.
+    /// rules are compiled at each call, so a crawler with two agents should use a cache for each.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
-        let (agent, url) = (agent.as_ref(), url.as_ref());
+        let url = self.path_or_url(url.as_ref());
+        let (agent, url) = (agent.as_ref(), &*url);
         let is_path = url.starts_with(b"/") || Authority::of_url(url).is_none();
         if !is_path && !self.site.covers(&String::from_utf8_lossy(url)) {
             return false;
@@ -210,9 +225,26 @@ impl CrawlerCache {
         }
     }
 
+    /// Returns a link with `://` if browsers find a host in it, even if slashes are missing or wrong.
+    /// Returns any other link as a path.
+    fn path_or_url<'l>(&self, link: &'l [u8]) -> Cow<'l, [u8]> {
+        // Browsers read `\` as `/`, and remove white space at the start, tabs and line breaks.
+        let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\' | b'\t' | b'\r' | b'\n');
+        let link = link.trim_ascii_start();
+        let (scheme, rest) = match (link, memchr::memchr(b':', link)) {
+            ([first, second, ..], _) if is_slash(first) && is_slash(second) => (self.site.scheme.as_bytes(), link),
+            (_, Some(colon)) if has_scheme(&String::from_utf8_lossy(link)) => (&link[..colon], &link[colon + 1..]),
+            _ => return Cow::Borrowed(link),
+        };
+        let host = rest.iter().position(|byte| !is_slash(byte)).unwrap_or(rest.len());
+        Cow::Owned([scheme, b"://", &rest[host..]].concat())
+    }
+
     fn is_forgotten(&self, now: SystemTime) -> bool {
         let stale_since = self.fresh_until.filter(|_| self.failing.is_none());
-        stale_since.is_some_and(|since| now.duration_since(since).is_ok_and(|time| time > MAX_STALE))
+        stale_since.is_some_and(|since| {
+            was_set_back(since, now) || now.duration_since(since).is_ok_and(|time| time > MAX_STALE)
+        })
     }
 
     /// Returns when the file should be fetched again; `None` if nothing was fetched yet.
@@ -222,10 +254,11 @@ impl CrawlerCache {
 
     /// Reports whether the file should be fetched now.
     pub fn is_due(&self, now: SystemTime) -> bool {
-        self.next_fetch().is_none_or(|next| next <= now)
+        self.next_fetch().is_none_or(|next| has_come(next, now))
     }
 
-    /// Returns when the fetches began to fail; `None` if the last fetch succeeded.
+    /// Returns when the fetches began to fail; `None` if the last fetch succeeded. If no fetch was
+    /// attempted for more than a day after it was due, the time begins again with the next failure.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
@@ -243,17 +276,30 @@ impl CrawlerCache {
         self.known = known;
         self.rules = OnceLock::new();
         self.failing = None;
-        self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME)));
+        // A longer `max-age` has no effect, because it is usually a default for all files of a server.
+        self.fresh_until = Some(later(now, freshness.private().unwrap_or(LIFETIME).min(LIFETIME)));
     }
 
     fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
-        let before = self.failing;
+        let before = self.failing.filter(|failing| !failing.has_ended(now));
         let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
         let pause = freshness::after(failures, RETRY_FIRST, RETRY_MOST);
         let asked_for = retry_after.unwrap_or_default().min(DAY);
-        let since = before.map_or(now, |failing| failing.since);
+        let since = before.map_or(now, |failing| failing.since.min(now));
         self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });
     }
+}
+
+/// Reports whether a time that was computed for a lifetime or a pause has come. If the clock was set
+/// back since then, the time has come, because the elapsed time is unknown.
+fn has_come(time: SystemTime, now: SystemTime) -> bool {
+    time <= now || was_set_back(time, now)
+}
+
+/// Reports whether the end of a lifetime or pause, which is at most a day long, is so late that the
+/// clock must have been set back. The tolerance is an hour, because clocks are often adjusted.
+fn was_set_back(end: SystemTime, now: SystemTime) -> bool {
+    end.duration_since(now).is_ok_and(|rest| rest > DAY + MAX_STALE)
 }
 
 /// Reports whether `status` is a client error other than 429, which asks clients to retry later.

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use http::header::{CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, LAST_MODIFIED, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use robots_core::keyword_enum;
 
@@ -14,7 +14,8 @@ use super::freshness::{Freshness, seconds};
 use super::url::FetchUrl;
 
 /// The outcome of a request for a robots.txt, after redirects were followed.
-/// [`CrawlerCache`](super::CrawlerCache) decides what the outcome permits a crawler to fetch.
+/// [`CrawlerCache`](super::CrawlerCache) decides what the outcome permits a crawler to fetch. The
+/// types `Freshness` and `Validators` are in the module `internals`, which is not stable.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum FetchOutcome {
@@ -71,9 +72,15 @@ impl FetchOutcome {
     /// a response with status 301, 302, 303, 307 or 308, the outcome is [`FetchOutcome::Failed`],
     /// because the file at the target is unknown. If there are too many redirects, or if a redirect
     /// has no valid target, use [`FetchOutcome::Redirected`] instead.
+    ///
+    /// A client that decodes the body must remove `Content-Encoding` from `headers`. If the body is
+    /// still compressed, the outcome is [`FetchOutcome::Failed`], because its rules are unknown.
     pub fn of(status: StatusCode, headers: &HeaderMap, body: impl AsRef<[u8]>, now: SystemTime) -> Self {
         let freshness = Freshness::of(headers);
-        if status.is_success() {
+        if let Some(coding) = remaining_coding(headers, body.as_ref()).filter(|_| status.is_success()) {
+            let cause = format!("the body is still encoded as {coding:?}");
+            Self::Failed(FetchError::with_cause(FetchErrorKind::BadResponse, cause))
+        } else if status.is_success() {
             let validators = Validators::of(headers);
             let content_type = headers.get(CONTENT_TYPE).cloned();
             Self::Found { bytes: body.as_ref().into(), status, freshness, validators, content_type }
@@ -91,6 +98,18 @@ impl FetchOutcome {
             Self::Status { status, freshness, retry_after: retry_after(headers, now) }
         }
     }
+}
+
+/// Returns the content coding that the body still has, according to `Content-Encoding` or to its
+/// first bytes. Some servers send a gzip file without the field.
+fn remaining_coding(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+    let is_plain = |coding: &HeaderValue| {
+        let coding = coding.as_bytes().trim_ascii();
+        coding.is_empty() || coding.eq_ignore_ascii_case(b"identity")
+    };
+    let named = headers.get_all(CONTENT_ENCODING).into_iter().find(|coding| !is_plain(coding));
+    let named = named.map(|coding| String::from_utf8_lossy(coding.as_bytes()).chars().take(64).collect());
+    named.or_else(|| body.starts_with(b"\x1F\x8B").then(|| "gzip".to_owned()))
 }
 
 /// Reports whether a response with this status is a redirect that clients follow (RFC 9309, section

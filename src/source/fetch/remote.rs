@@ -116,8 +116,8 @@ impl LiveBuilder<RemoteSource> {
     }
 
     /// Sets when the file is fetched again, and how long the last version is enforced if the server
-    /// has no robots.txt any more. Default: [`Schedule::default`]. A second call replaces the
-    /// first.
+    /// has no robots.txt any more. `Schedule` is in the module `internals`, which is not stable.
+    /// Default: [`Schedule::default`]. A second call replaces the first.
     pub fn schedule(self, schedule: Schedule) -> Self {
         self.with_source(|source| source.schedule = schedule)
     }

@@ -200,7 +200,7 @@ pub(in crate::source) fn without_secrets(url: &str) -> String {
     if scheme.is_empty() { shown } else { format!("{scheme}://{shown}") }
 }
 
-fn has_scheme(reference: &str) -> bool {
+pub(super) fn has_scheme(reference: &str) -> bool {
     let Some((scheme, _)) = reference.split_once(':') else { return false };
     scheme.starts_with(|char: char| char.is_ascii_alphabetic())
         && scheme.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))

@@ -229,6 +229,7 @@ fn a_compressed_answer_that_was_not_requested_is_a_failure() {
         let answer = answer_to(response("200 OK", &format!("Content-Encoding: {coding}\r\n"), "# a"));
         assert_eq!(kind(answer), FetchErrorKind::BadResponse, "{coding}");
     }
+    assert_eq!(kind(answer_to(b"HTTP/1.1 200 OK\r\n\r\n\x1F\x8B\x08\0")), FetchErrorKind::BadResponse);
     assert_eq!(reading(answer_to(response("200 OK", "Content-Encoding: identity\r\n", "# a"))), "# a");
 }
 
