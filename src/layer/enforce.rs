@@ -34,6 +34,7 @@ use crate::live::{Content, Enforcement, LiveRobots, Snapshot};
 use crate::policy::{Action, Decision, RateMode, Reason, RequestFacts};
 use crate::rate::{Quota, RateKey, RateSender};
 use crate::rules::{ProductToken, RequestPath};
+use crate::source::SitesGuard;
 
 /// `Ok` contains the answer to a request. `Err` contains a request that the caller must count in
 /// the store of rate limits before answering it.
