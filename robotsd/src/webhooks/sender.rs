@@ -67,7 +67,7 @@ pub(super) struct Job {
     /// Notified when a newer notice waits, when the reported event is over, or when the process
     /// ends.
     woken: Arc<Notify>,
-    /// The last announcement that this job was told to send. The announcement may not have been
+    /// The last announcement that this job was asked to send. The announcement may not have been
     /// sent.
     asked: Option<String>,
     /// ID of the notification, which is the same in all coordinating processes.

@@ -170,7 +170,7 @@ fn a_draining_process_is_alive_and_not_ready() {
     running.event("stopping");
     assert_eq!(probe("/readyz"), (503, "draining: the listeners are closed\n".to_owned()));
     assert_eq!(probe("/livez").0, 200);
-    assert_has(running.command(&["status"]).ends_with(1).out, &[" is draining for "]);
+    assert_has(running.command(&["status"]).ends_with(1).out, &[" is draining (up for "]);
     go.send(()).unwrap();
     Answer::parse(&rest(client)).comes_with(200, "done");
     assert!(running.wait_for_end().success());

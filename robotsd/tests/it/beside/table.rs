@@ -60,8 +60,9 @@ impl Table {
         assert_eq!(page[start..end], self.of_the_page(), "run this test with UPDATE_DOCS=1");
         let differ = self.of_the_page().lines().count() - 2;
         let same = SCENES.len() - differ;
-        let said =
-            format!("With {same} of them, all nine servers have the same outcome. The table shows the other {differ}.");
+        let said = format!(
+            "With {same} requests, all nine servers have the same outcome. The table shows the other {differ} requests."
+        );
         assert!(page.contains(&said), "the page does not say: {said}");
     }
 
