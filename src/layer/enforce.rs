@@ -250,8 +250,8 @@ impl Enforcer {
 
     /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
     /// address is still pending. Returns `false` if an outer layer has already judged the request
-    /// without waiting. `lookups` counts the cache lookups of the request's agents; `None` if these
-    /// lookups are already counted.
+    /// without waiting. `lookups` counts the cache lookup of the request's agents. If this lookup
+    /// has already been counted, `lookups` is `None`.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };

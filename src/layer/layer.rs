@@ -308,10 +308,10 @@ impl RobotsLayer {
         self.with(|enforcer| enforcer.observers.add(Interest::Crawlers, Arc::new(observer)))
     }
 
-    /// Counts the hits and misses of the cache that maps `User-Agent` lines to agents. If several
-    /// threads serve requests, give each thread a layer with its own counters; see
-    /// [`AgentLookups`], a type in the module `internals`, which is not stable. By default, lookups
-    /// are not counted. A second call replaces the counters.
+    /// Counts hits and misses of the cache that maps `User-Agent` lines to agents. By default, they
+    /// are not counted. If several threads serve requests, give each thread a layer with its own
+    /// counters. The type of the counters, [`AgentLookups`], is in the module `internals` and is
+    /// therefore not stable. A second call replaces the counters of the first call.
     ///
     /// ```
     /// # use std::sync::Arc;

@@ -62,8 +62,8 @@ impl MishapCounts {
     }
 
     /// Counts a request whose client address is unknown although the policy needs the address. The
-    /// warning in the log contains the clause that `rules` returns about the rules that are not
-    /// enforced, and the advice that `remedy` returns.
+    /// log gets a warning with two parts: `rules` returns a clause that says which rules are not
+    /// enforced, and `remedy` returns advice.
     pub(crate) fn count_without_address(&self, rules: impl FnOnce() -> String, remedy: impl FnOnce() -> &'static str) {
         self.count_once(&self.without_address, || {
             format!(

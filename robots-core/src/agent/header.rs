@@ -13,10 +13,10 @@ pub(super) struct Header<'h> {
     pub(super) bytes: &'h [u8],
     pub(super) words: Vec<Word>,
     pub(super) parts: Vec<Part>,
-    /// Index of the part where the header begins to look like the header of a browser. In a header
-    /// with a browser engine, this part is the first part with `Mozilla/` or `Opera/`. If the
-    /// header begins with a browser that does not call itself Mozilla or Opera, the index is 0.
-    /// `None` if the header does not look like the header of a browser.
+    /// Index of the part where the header begins to look like a browser's header. If the header
+    /// names a browser engine, this is the first part with `Mozilla/` or `Opera/`. If the header
+    /// begins with a browser that does not call itself Mozilla or Opera, the index is 0. If the
+    /// header does not look like a browser's header, the index is `None`.
     pub(super) browser: Option<usize>,
     /// The kinds of all words that may name the agent. For words in the place of a version, only
     /// the kinds of devices.

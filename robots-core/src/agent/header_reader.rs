@@ -21,9 +21,10 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The marks that each new part begins with. Within a comment, `inherited` changes.
-    /// `inherited_outside` keeps the value for the parts after the comment.
+    /// The marks that every new part already has when it begins. Some words, such as `compatible`,
+    /// change these marks for the parts that follow.
     inherited: Marks,
+    /// While a comment is read, the value of `inherited` for the parts after the comment.
     inherited_outside: Marks,
     /// The words that the reader ignores next, because they follow a word such as "like".
     mute: Mute,

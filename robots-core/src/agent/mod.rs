@@ -16,12 +16,12 @@
 //!    header names several crawlers, its [`Agents`] contain all of them, and logs and reports show
 //!    the first name.
 //! 3. The [`Agent::tokens`] of a registered crawler are the tokens that its operator documents, in
-//!    order (`Googlebot-Image`, then `Googlebot`). If words outside the registered names contain a
-//!    name from the robots.txt file or declare a crawler, the header has one unregistered agent in
-//!    addition. A framework (`Nutch`, `Heritrix`, `Scrapy`) is the agent only if no product comes
-//!    before its name and the header names no other registered crawler. For example,
-//!    `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the file has no such group, the group
-//!    for `Nutch`.
+//!    order (`Googlebot-Image`, then `Googlebot`). The header may also contain words that belong to
+//!    no registered name. If these words contain a name from the robots.txt file, or declare a
+//!    crawler, the header has one unregistered agent in addition. A framework (`Nutch`, `Heritrix`,
+//!    `Scrapy`) is the agent only if no product comes before its name and the header names no other
+//!    registered crawler. For example, `FooBot/Nutch-1.10` obeys the group for `FooBot` or, if the
+//!    file has no such group, the group for `Nutch`.
 //! 4. If the header names no registered crawler, the agent is the longest name in the file that
 //!    consists of whole words of the header. If no name consists of whole words, the agent is the
 //!    longest name that a version follows in the same word, as in `FooBot2` and `FooBot-1.0`. The

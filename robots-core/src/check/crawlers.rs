@@ -172,7 +172,8 @@ pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Reports whether a token and a similar token of a crawler are long enough to be compared.
+/// Reports whether two tokens are long enough to be compared. `token` may be misspelled. `known` is
+/// a token of a registered crawler.
 fn is_long_enough(token: &[u8], known: &[u8]) -> bool {
     let has_wrong_ending = known.ends_with(b"bot") && !token.ends_with(b"bot");
     token.len().min(known.len()) + usize::from(has_wrong_ending) >= MIN_GUESS_LENGTH

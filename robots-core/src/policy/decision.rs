@@ -33,10 +33,10 @@ pub struct Decision<'r> {
     /// Time until the crawler's next request would pass; zero if this request did not arrive too
     /// soon for its crawl delay.
     pub wait: Duration,
-    /// Latest possible end of the grace period; `None` if no grace period applies. In every mode,
-    /// the request is only observed during the grace period, because earlier versions of the file
-    /// allowed the request or did not limit its rate. [`Decision::would`] returns the action under
-    /// [`Mode::Refuse`] after the grace period.
+    /// Latest possible end of the grace period; `None` if no grace period applies. During the grace
+    /// period, the new rule or delay never causes a tag or a refusal, whatever the mode, because
+    /// earlier versions of the file allowed the request or did not limit its rate.
+    /// [`Decision::would`] returns the action under [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
     /// Action under [`Mode::Refuse`], if it differs from `action`.
     pub(super) would: Option<UnderRefuse>,
@@ -241,8 +241,9 @@ impl<'r> Decision<'r> {
             (one, other) => one.or(other),
         };
         let rank = |of: &Self| (of.action, of.reason);
-        // After the grace period, the stricter action of `self` and `other` applies, even if only
-        // one of the two agents has a grace period.
+        // `self` and `other` are the decisions for two agents of the same request. After the grace
+        // period, the stricter of their actions applies, even if only one of the two decisions has
+        // a grace period.
         let would = self.grace_end.or(other.grace_end).map(|_| self.would().max(other.would()));
         let strictest = if rank(&other) > rank(&self) { other } else { self };
         let grace_end = self.grace_end.or(other.grace_end);

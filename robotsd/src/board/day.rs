@@ -119,8 +119,8 @@ impl DayRows {
         if surplus == 0 {
             return;
         }
-        // In addition to the surplus, a quarter of the allowed number is removed, so that the next
-        // watch does not exceed the limit.
+        // In addition to the surplus, a quarter of `MAX_TIMES` is removed. Otherwise, the next
+        // watch would exceed the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
         let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
         let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });

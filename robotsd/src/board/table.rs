@@ -128,9 +128,10 @@ impl SiteTable {
         lost
     }
 
-    /// Adds the visitors since the last call. If a total is lower than at the last call, the name
-    /// now belongs to another site, so the whole total is added. While crawlers are not recognised,
-    /// visitors are not counted, because they cannot be distinguished from crawlers.
+    /// Adds the visitors since the last call. If the total of a service is lower than at the last
+    /// call, the site's name now belongs to another site. The counts of that site began at zero, so
+    /// the whole total is added. While crawlers are not recognised, visitors are not counted,
+    /// because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);

@@ -1,5 +1,5 @@
-//! Formats output for a terminal. Labels are on the left, and text is wrapped at 80 columns, but a
-//! command stays on one line. Control characters are escaped.
+//! Formats output for a terminal. Labels are on the left, and text is wrapped at 80 columns. A
+//! shell command that the user can copy stays on one line. Control characters are escaped.
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -67,7 +67,8 @@ pub(crate) struct RegisteredConnection {
 /// send the whole head within this time.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Number of candidates that a pass keeps, if the worker has few connections.
+/// Number of connections of each [`Idleness`] that a pass keeps as candidates for losing their
+/// slots. If the worker has many connections, a pass keeps a sixteenth of them instead.
 const BATCH: usize = 64;
 
 /// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this

@@ -3,8 +3,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// The upper bounds of a histogram's buckets. Each bound is given in nanoseconds, and in seconds as
-/// text for both formats of a scrape.
+/// The upper bounds of a histogram's buckets. Each bound is stored twice: as a number of
+/// nanoseconds, and as a string with the number of seconds. Both formats of a scrape contain the
+/// string.
 pub(crate) type Buckets = [(u64, &'static str)];
 
 /// Buckets for decisions. Most decisions take a few hundred nanoseconds.

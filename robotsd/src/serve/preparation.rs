@@ -115,8 +115,8 @@ impl Preparation {
         Self { thread: spawn_blocking(move || work(&of_thread)), began: Instant::now(), stage }
     }
 
-    /// Reports whether the config file has already been opened. If the file has been opened, its
-    /// later changes may be missing from the preparation.
+    /// Reports whether the preparation has already opened the config file. If so, the preparation
+    /// may miss later changes to the file.
     pub(super) fn is_reading(&self) -> bool {
         !matches!(*self.stage.0.lock(), StageState::Waiting)
     }

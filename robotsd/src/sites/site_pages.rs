@@ -228,8 +228,8 @@ impl SitePages {
         Arc::clone(&self.reading).try_lock_owned().ok()
     }
 
-    /// Schedules a read of the sitemaps for now, and forgets the previous number of pages in every
-    /// list, so that shorter lists are accepted.
+    /// Makes a new read of the sitemaps due immediately. Also forgets how many pages each list
+    /// contained before, so that shorter lists are accepted.
     pub(super) fn renew(&self) {
         self.whole.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);

@@ -318,8 +318,8 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // Notified workers close idle connections. Closing them helps only a request that may use a
-        // connection now.
+        // The notification makes other workers close idle connections. This only helps if the
+        // waiting request may use a connection now.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

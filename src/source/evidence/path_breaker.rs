@@ -194,8 +194,8 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of different addresses that are stored for the last hour, and for the day before
-/// that hour. Further addresses are ignored.
+/// Maximum number of different addresses that the last hour can contain. The same maximum applies
+/// separately to the day before that hour. Further addresses are not counted.
 const MAX_ADDRESSES: usize = 64;
 
 #[derive(Clone, Debug, Default)]

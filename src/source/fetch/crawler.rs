@@ -53,7 +53,8 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 /// With `no-cache` or `no-store`, the file must be fetched again before each use. While the
 /// previous response is fresh, a failed fetch has no effect. The 30 days begin again if no fetch is
 /// attempted for more than a day after it is due. The last copy is kept while fetches fail, unless
-/// its response had `no-store`. A 4xx or too many redirects remove the copy.
+/// its response had `no-store`. After a 4xx status other than 429, more than five redirects, or an
+/// invalid redirect, the copy is removed.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};

@@ -146,8 +146,9 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 pub struct FetchError {
     /// The kind of failure.
     pub kind: FetchErrorKind,
-    /// Address of the server that a single request was sent to. `None` if no connection was made,
-    /// or if the fetch follows redirects, because such a fetch may use several servers.
+    /// Address of the server, if the fetch consists of a single request. A fetch that follows
+    /// redirects may use several servers, so the address is `None`. The address is also `None` if
+    /// no connection was made.
     pub address: Option<SocketAddr>,
     pub(super) cause: Option<Arc<dyn Error + Send + Sync>>,
 }

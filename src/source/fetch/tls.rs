@@ -76,8 +76,8 @@ impl Tls {
     }
 }
 
-/// Parses a PEM file with certificates of trusted authorities. The caller puts the name of the file
-/// before the error.
+/// Parses a PEM file with certificates of trusted authorities. The error is a message without the
+/// name of the file. The caller puts the name in front of the message.
 pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {

@@ -354,8 +354,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the time of the next fetch; `None` if the document is only fetched on request and no
-    /// request needs it.
+    /// Returns the time of the next fetch. If the document is fetched only when a request needs it,
+    /// and no request needs it now, returns `None`.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));

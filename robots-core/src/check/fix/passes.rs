@@ -166,7 +166,8 @@ pub(super) struct Prover {
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// Remaining number of comparisons that may find a changed effect (`MAX_CHANGES`).
+    /// How many more path-by-path comparisons may find a changed effect. If the number is 0, no
+    /// more fixes are compared (`MAX_CHANGES`).
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }

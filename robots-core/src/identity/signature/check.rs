@@ -176,7 +176,8 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that was refuted or left undecided without its key.
+    /// Creates the result for a signature that the request alone showed to be refuted or undecided.
+    /// Its key is not needed.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }

@@ -21,9 +21,9 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> FieldLines for &[(N, V)] {
 
 /// The head of a request as the client sent it. A signature can cover any part of the head.
 ///
-/// `target` is the target in the request line, or the `:path` of HTTP/2. `authority` is from
-/// `:authority`, an absolute target, or `Host`. `scheme` is the scheme that the client used. If a
-/// proxy terminates TLS, `scheme` is `https`.
+/// `target` is the target in the request line, or the value of `:path` in HTTP/2. `authority` is
+/// the value of `:authority`, the authority in an absolute target, or the value of `Host`. `scheme`
+/// is the scheme that the client used. If a proxy terminates TLS, `scheme` is `https`.
 #[derive(Clone, Copy)]
 pub struct MessageHead<'a> {
     pub(super) method: &'a str,

@@ -52,7 +52,8 @@ pub(super) struct RuleIndex {
     first_disallows: Box<[Rank]>,
 }
 
-/// The starting point of a search among the candidates of one or more groups.
+/// The starting point of a search among the rules of one group, or of several groups that share a
+/// trie.
 #[derive(Clone, Copy)]
 struct SearchRoot {
     trie: Trie,

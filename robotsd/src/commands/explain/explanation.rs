@@ -26,8 +26,8 @@ pub(super) enum Requester {
     /// A crawler that obeys these product tokens. There is no request, so the policy is not
     /// applied. `name` is the token from the command line.
     Token { name: String, tokens: Vec<ProductToken>, fallback: Fallback, crawler: Option<String> },
-    /// The agents that the `User-Agent` of a request names. Answers contain the name of the first
-    /// agent.
+    /// The agents that a request names in its `User-Agent` field. The explanation contains the name
+    /// of the first agent.
     Agents { agents: Vec<Agent>, is_star: bool },
 }
 

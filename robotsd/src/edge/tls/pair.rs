@@ -1,6 +1,6 @@
 //! A certificate with its issuers and its key, read from files.
 //!
-//! No message contains anything from a key file.
+//! Error messages never quote the content of a key file, because the key is secret.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};

@@ -149,9 +149,10 @@ fn site_of_robotsd(rest: &[u8]) -> Option<Cow<'_, [u8]>> {
 /// Maximum length of a time in brackets, in bytes.
 const MAX_TIME_LENGTH: usize = 48;
 
-/// Finds the time in the bytes before the request. Returns the position of the opening bracket, and
-/// the time if it can be parsed. Hosts and process IDs may be in brackets, too, and the prefix of a
-/// collector or a user name may contain a time. Therefore, the last time in brackets is used.
+/// Finds the time in `before`, the part of a line before the request. Returns the position of its
+/// opening bracket, and the time if it can be parsed. A host or a process ID may be in brackets,
+/// too. A user name, or a prefix that a log collector has added, may contain another time.
+/// Therefore, the last time in brackets is used.
 fn time_bracket(before: &[u8]) -> Option<(usize, Option<i64>)> {
     let time_at = |at: usize| {
         let rest = &before[at + 1..];
