@@ -82,7 +82,7 @@ pub fn roots_of(pem: &[u8]) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(pem) {
         let certificate = certificate.map_err(|error| format!("is not PEM: {error}"))?;
-        roots.add(certificate).map_err(|error| format!("the file contains an invalid certificate: {error}"))?;
+        roots.add(certificate).map_err(|error| format!("contains an invalid certificate: {error}"))?;
     }
     if roots.is_empty() {
         return Err("contains no certificate: a certificate begins with \"-----BEGIN CERTIFICATE-----\"".to_owned());
