@@ -360,17 +360,15 @@ impl<'j> JudgedRequest<'j> {
     /// request.
     fn count_unlisted_proxy(&self, address: IpAddr, reason: Reason, bucket: Option<&RateKey<'_>>) {
         use AddressClass::{LinkLocal, Loopback, Private};
-        if !matches!(AddressClass::of(address), Private | Loopback | LinkLocal) {
+        let (policy, counts) = (&self.snapshot.policy, &self.live.site.counts);
+        let is_needed = policy.exempts_networks()
+            || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
+            || policy.heeds_claims(self.agents);
+        if !is_needed || !matches!(AddressClass::of(address), Private | Loopback | LinkLocal) {
             return;
         }
-        let (policy, counts) = (&self.snapshot.policy, &self.live.site.counts);
-        let is_needed = || {
-            policy.exempts_networks()
-                || bucket.is_some_and(|key| matches!(key.sender, RateSender::Claimed(_)))
-                || policy.heeds_claims(self.agents)
-        };
         match ForwardedWay::leftmost(self.request.headers) {
-            Some(client) if client != address.to_canonical() && is_needed() => counts.count_unlisted_proxy(),
+            Some(client) if client != address.to_canonical() => counts.count_unlisted_proxy(),
             None if reason == Reason::Exempt && policy.exempts_address(address) => {
                 counts.count_exempt_neighbour(address)
             }

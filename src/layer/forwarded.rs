@@ -48,6 +48,9 @@ impl ForwardedWay {
     /// Returns the address of the client that the fields name, if every proxy is trusted; `None` if
     /// there is no field, or its last entry is invalid.
     pub(super) fn leftmost(fields: &HeaderMap) -> Option<IpAddr> {
+        if ![X_FORWARDED_FOR, FORWARDED].iter().any(|name| fields.contains_key(name)) {
+            return None;
+        }
         let way = Self::read(fields, SocketAddr::from(([0; 4], 0)), |_| true);
         (way.hops.len() > 1).then(|| way.client().ip())
     }
