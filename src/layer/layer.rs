@@ -389,9 +389,7 @@ impl RobotsLayer {
     /// ```
     pub fn signals(self, signals: Signals) -> Self {
         #[cfg(feature = "tracing")]
-        signals.trace_unknown_crawlers(&self.enforcer.sites);
-        #[cfg(feature = "tracing")]
-        signals.trace_missing_usage(&self.enforcer.sites);
+        signals.trace_problems(&self.enforcer.sites);
         self.with(|enforcer| enforcer.signals = signals.shared())
     }
 

@@ -148,11 +148,18 @@ impl Signals {
         self
     }
 
+    /// Logs a warning for each setting that has no effect on any site.
+    #[cfg(feature = "tracing")]
+    pub(super) fn trace_problems(&self, sites: &Sites) {
+        let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
+        self.trace_unknown_crawlers(&snapshots);
+        self.trace_missing_usage(&snapshots);
+    }
+
     /// Logs a warning for each rule with an empty list of crawlers, and for each crawler or operator
     /// in the rules if its name has no effect on any site.
     #[cfg(feature = "tracing")]
-    pub(super) fn trace_unknown_crawlers(&self, sites: &Sites) {
-        let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
+    fn trace_unknown_crawlers(&self, snapshots: &[Arc<Snapshot>]) {
         for rule in &self.fields {
             if rule.crawlers.as_ref().is_some_and(Vec::is_empty) {
                 tracing::warn!(
@@ -175,8 +182,7 @@ impl Signals {
     /// Logs a warning if responses should get `Content-Usage` fields, but the sites state their
     /// preferences only in content-signal lines.
     #[cfg(feature = "tracing")]
-    pub(super) fn trace_missing_usage(&self, sites: &Sites) {
-        let snapshots: Vec<_> = sites.load().all().into_iter().map(LiveRobots::snapshot).collect();
+    fn trace_missing_usage(&self, snapshots: &[Arc<Snapshot>]) {
         let contents = || snapshots.iter().filter_map(|snapshot| snapshot.content.as_deref());
         let has_signals = |content: &Content| {
             content.robots().extensions().any(|line| line.field.directive == Directive::ContentSignal)

@@ -276,17 +276,22 @@ impl Policy {
     /// Returns one line for each setting that disables rules for more requests than probably
     /// intended.
     #[doc(hidden)]
-    pub fn excessive_exemptions(&self) -> impl Iterator<Item = String> {
+    pub fn excessive_exemptions(&self) -> Vec<String> {
         let networks = self.exempt.networks.iter().filter(|network| network.length() == 0);
-        let networks =
-            networks.map(|network| format!("the network {network} is exempt, so no request from it is judged"));
-        let has_paths = self.exempt.patterns.iter().any(PathPattern::matches_all);
-        let paths = "an exempt path pattern matches every path, so no request is judged: to exempt only the home page, \
-                     write \"/$\"";
-        let methods = "the groups for \"*\" do not apply to GET, because wildcard_methods leaves it out: list \"GET\" and \
-                       \"HEAD\", too";
-        let paths = has_paths.then(|| paths.to_owned());
-        networks.chain(paths).chain((!self.star.covers_method("GET")).then(|| methods.to_owned()))
+        let mut lines: Vec<_> = networks
+            .map(|network| format!("the network {network} is exempt, so no request from it is judged"))
+            .collect();
+        if self.exempt.patterns.iter().any(PathPattern::matches_all) {
+            let line = "an exempt path pattern matches every path, so no request is judged: to exempt only the home \
+                        page, write \"/$\"";
+            lines.push(line.to_owned());
+        }
+        if !self.star.covers_method("GET") {
+            let line = "the groups for \"*\" do not apply to GET, because wildcard_methods leaves it out: list \
+                        \"GET\" and \"HEAD\", too";
+            lines.push(line.to_owned());
+        }
+        lines
     }
 
     /// Returns a clause for each setting of this policy that does not work if client addresses are
