@@ -9,8 +9,9 @@ else
     echo "skipped: compiling with Rust $oldest, which is not installed"
 fi
 
-# The fuzz targets are in a separate workspace. The argument is the time for each target, in seconds.
-begin fuzz/run 20
+# The fuzz targets are in a separate workspace. They are built at a lower priority than the published
+# program, because more steps wait for that. The argument is the time for each target, in seconds.
+begin nice -n 19 fuzz/run 20
 
 # Checks that the libraries compile for macOS. The features that use ring (signatures, TLS) are left out, because ring needs Apple's C
 # compiler there. robotsd always uses ring, so it is not checked.

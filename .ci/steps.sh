@@ -14,7 +14,7 @@ timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
 # `begin COMMAND…` starts a step in the background, in parallel with the following steps. Use it for steps that mostly wait, or that use
 # only one processor. `finish` waits for all steps in the background, prints their output, and fails
-# if one of them failed. `set -m` gives each of these steps its own process group, so that all of
+# if one of them failed. `finish WORD` waits only for the steps whose command contains WORD. `set -m` gives each of these steps its own process group, so that all of
 # its processes can be killed if CI fails or is interrupted.
 begun=()
 trap 'for group in $(jobs -p); do kill -- "-$group" 2> /dev/null || true; done; rm -f "$timings"' EXIT
@@ -33,9 +33,13 @@ begin() {
     begun+=("$! $output $*")
 }
 finish() {
-    local job pid output words status failed=()
+    local job pid output words status others=() failed=()
     for job in "${begun[@]}"; do
         read -r pid output words <<< "$job"
+        if [[ $words != *"${1:-}"* ]]; then
+            others+=("$job")
+            continue
+        fi
         status=0
         wait "$pid" || status=$?
         printf '\n== exit status %s: %s (at %ss)\n' "$status" "$words" "$SECONDS"
@@ -43,7 +47,7 @@ finish() {
         rm "$output"
         [ "$status" = 0 ] || failed+=("$words")
     done
-    begun=()
+    begun=("${others[@]}")
     [ ${#failed[@]} = 0 ] || { printf 'failed: %s\n' "${failed[@]}" >&2; exit 1; }
 }
 
