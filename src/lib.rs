@@ -58,11 +58,16 @@ pub use crate::source::{HostMap, Sites};
 #[cfg(feature = "layer")]
 pub mod parts {
     pub use crate::layer::answer::{Answer, Outcome};
-    pub use crate::layer::layer::{Judgement, SameBodyLayer};
+    pub use crate::layer::layer::Judgement;
+    #[doc(hidden)]
+    pub use crate::layer::layer::SameBodyLayer;
     pub use crate::layer::original::OriginalRequest;
+    #[doc(hidden)]
     pub use crate::layer::rate_limit::RateLimitedRequest;
     pub use crate::layer::refusal::IntoRefusal;
-    pub use crate::layer::service::{ResponseBody, Robots, RobotsTxtService};
+    #[doc(hidden)]
+    pub use crate::layer::service::RobotsTxtService;
+    pub use crate::layer::service::{ResponseBody, Robots};
     pub use crate::layer::signals::ResponseFields;
     #[cfg(feature = "verify")]
     pub use crate::layer::verify::VerifyLayer;

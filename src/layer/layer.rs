@@ -234,6 +234,7 @@ impl RobotsLayer {
     /// [`decide`](Self::decide) then returns a [`Judgement`] that contains the key of the bucket in
     /// the store. [`respond`](Self::respond) cannot wait for a store, so this function counts
     /// requests in the process even if a store is set.
+    #[doc(hidden)]
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
     }
@@ -243,6 +244,7 @@ impl RobotsLayer {
     /// refusal with a second request. A layer that only creates refusals does not count requests.
     /// If a crawl delay applies and the rules allow the second request, the response is 429: the
     /// first request must have been refused because the delay had not passed.
+    #[doc(hidden)]
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
@@ -436,8 +438,7 @@ impl RobotsLayer {
     }
 
     /// Decides how to handle a request, without changing the request. [`Judgement::respond`]
-    /// creates the answer, either immediately or after a [store](Self::counted_in_store) has
-    /// counted the request. The observers are notified.
+    /// creates the answer. The observers are notified.
     ///
     /// In this example, a proxy asks a service whether to refuse a request. The service only
     /// decides, and the proxy responds to the client:
@@ -518,33 +519,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request: either the answer, or the rate limit bucket that must count the
-/// request before the request can be answered.
-///
-/// In this example, a service counts requests in a store that several processes share:
-///
-/// ```
-/// use std::time::Duration;
-/// use tower_robots::layer::RobotsLayer;
-/// use tower_robots::parts::{OriginalRequest, Outcome};
-/// use tower_robots::live::LiveRobots;
-/// use tower_robots::policy::{Mode, Policy, RateMode};
-///
-/// let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 10\n")
-///     .policy(Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build())
-///     .open()?;
-/// let request = http::Request::get("/").header("user-agent", "GPTBot/1.2").body(())?;
-/// let request = OriginalRequest::of(&request);
-/// let layer = RobotsLayer::new(live).counted_in_store();
-/// let judgement = layer.decide(&request);
-/// let rate_limited = judgement.rate_limited().ok_or("limited")?;
-/// assert_eq!(rate_limited.key, "gptbot claimed");
-/// assert_eq!((rate_limited.interval.as_secs(), rate_limited.burst.get()), (10, 5));
-/// // The store's reply: the request is seven seconds too early.
-/// let answer = judgement.respond(Some(Duration::from_secs(7)));
-/// assert!(matches!(answer.outcome, Outcome::Respond(refusal) if refusal.status() == 429));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// The judgement of a request, from [`RobotsLayer::decide`]. Its answer is created by
+/// [`respond`](Self::respond).
 #[must_use]
 pub struct Judgement<'r> {
     enforcer: &'r Enforcer,
@@ -556,6 +532,7 @@ impl Judgement<'_> {
     /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
     /// the request has a bucket, [`respond`](Self::respond) notifies the observers. Otherwise, the
     /// observers were notified before this judgement was returned.
+    #[doc(hidden)]
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
             Ok(_) => None,
@@ -563,11 +540,11 @@ impl Judgement<'_> {
         }
     }
 
-    /// Returns the answer to the request. `wait` is the waiting time that the store returned; zero
-    /// means that the request passes. If `wait` is `None`, a request with a
-    /// [bucket](Self::rate_limited) is counted only in this process. If the store allows a request,
-    /// the request also takes a token from the local bucket, so that the local bucket is up to date
-    /// if the process later has to count without the store.
+    /// Returns the answer to the request. If `wait` is `None`, requests with a crawl delay are
+    /// counted in this process. If several processes count requests in a shared store, `wait` is
+    /// the waiting time that the store returned; zero means that the request passes. If the store
+    /// allows a request, the request also takes a token from the local bucket, so that the local
+    /// bucket is up to date if the process later has to count without the store.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

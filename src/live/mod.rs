@@ -50,7 +50,9 @@ pub(crate) use self::source::Appendix;
 pub use self::source::FetchStatus;
 pub(crate) use self::state::ProblemEvent;
 pub use self::state::{Problem, ProblemKind, StateDir, StateError};
-pub use self::switch::{Enforcement, KillSwitch};
+pub use self::switch::Enforcement;
+#[doc(hidden)]
+pub use self::switch::KillSwitch;
 pub use self::versions::{VersionHash, VersionHashPrefix};
 
 use self::publisher::WasLive;

@@ -72,7 +72,9 @@ pub use self::agents::{Agent, Agents};
 pub use self::crawler::{Category, Class, Crawler, Obeys, RegistryError, RegistryRow};
 pub use self::identity::{Identity, IdentityMethod, Refutation, UndecidedReason};
 pub use self::network::{IntoNetwork, Network};
-pub use self::recognizer::{NamedAs, Recognizer};
+#[doc(hidden)]
+pub use self::recognizer::NamedAs;
+pub use self::recognizer::Recognizer;
 #[doc(hidden)]
 pub use self::referrer::Referrer;
 pub use self::registry::Registry;

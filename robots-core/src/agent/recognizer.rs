@@ -128,6 +128,7 @@ impl Recognizer {
     /// let (named_as, unknown) = recognizer.resolve("NeverSeenBot");
     /// assert_eq!((named_as, unknown.first().class()), (NamedAs::Unregistered, Class::Declared));
     /// ```
+    #[doc(hidden)]
     pub fn resolve(&self, name: &str) -> (NamedAs, Agents) {
         let name = name.trim();
         if name == "*" {

@@ -10,8 +10,8 @@ use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
 /// A list of expected verdicts, each for some agents and some paths.
 ///
-/// An agent is a string that [`Recognizer::resolve`] accepts: a registered name, a product token,
-/// `*` for a crawler that is not named in any group, or a whole `User-Agent` header.
+/// An agent is a registered name, a product token, `*` for a crawler that is not named in any
+/// group, or a whole `User-Agent` header.
 ///
 /// ```
 /// use robots_core::agent::Registry;

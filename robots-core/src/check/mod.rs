@@ -7,9 +7,6 @@
 //!
 //! [`fix()`] corrects findings. A safe [`Fix`] is proved to change no verdict for any crawler.
 //!
-//! [`EditedFile`] blocks or allows crawlers with the smallest possible edit. The edit is proved to
-//! have no effect on other crawlers.
-//!
 //! [`diff()`] finds the differences for each crawler between two versions of a file.
 //! [`DrasticChange::between`] finds changes that are rarely intended, such as a rule that blocks
 //! the whole site. [`Expectations`] define the paths that a file must allow or disallow for certain
@@ -54,6 +51,7 @@ mod report;
 #[cfg(test)]
 mod test_notation;
 
+#[doc(hidden)]
 pub use self::access_edit::EditedFile;
 pub use self::diff::{
     Breach, Breadth, Change, Decider, Delay, DelayChange, Diff, DiffOptions, DrasticChange, Effect, Guard, Page,

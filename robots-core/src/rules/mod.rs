@@ -54,10 +54,8 @@ mod write;
 pub use self::agent_rules::AgentRules;
 pub(crate) use self::agent_rules::product_tokens;
 #[cfg(feature = "check")]
-pub use self::append::Fragment;
-#[cfg(feature = "check")]
 #[doc(hidden)]
-pub use self::append::LinePlaces;
+pub use self::append::{Fragment, LinePlaces};
 #[doc(hidden)]
 pub use self::authority::{Authority, Port};
 pub use self::delays::{CrawlDelay, RequestRate, TimeWindow};
