@@ -31,6 +31,12 @@ impl From<PolicyBuilder> for Policy {
     }
 }
 
+impl From<Policy> for PolicyBuilder {
+    fn from(policy: Policy) -> Self {
+        Self { policy }
+    }
+}
+
 impl From<Mode> for Policy {
     fn from(mode: Mode) -> Self {
         Self { mode, ..Self::default() }
@@ -92,8 +98,7 @@ impl PolicyBuilder {
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no method, or if a method is empty or contains characters other
-    /// than letters and hyphens.
+    /// Returns an error if there is no method, or if a method is not in IANA's registry.
     pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl AsRef<[M]>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods.as_ref())?;
         Ok(self)

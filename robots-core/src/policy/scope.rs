@@ -94,11 +94,18 @@ pub(super) struct Star {
 
 impl Star {
     pub(super) fn methods<M: AsRef<str>>(methods: &[M]) -> Result<Vec<Box<str>>, ValueError> {
-        let is_method =
-            |method: &str| !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'-');
+        let is_registered = |method: &str| {
+            let mut registered = REGISTERED_METHODS.iter().copied().flatten();
+            registered.any(|known| known.eq_ignore_ascii_case(method))
+        };
         let method = |method: &M| match method.as_ref() {
-            method if is_method(method) => Ok(method.into()),
-            other => Err(ValueError::new(other, "is not a method: write one such as \"GET\"")),
+            "*" => Err(ValueError::new("*", "is not a method: list each method by its name")),
+            method if is_registered(method) => Ok(method.into()),
+            other => Err(ValueError::new(
+                other,
+                "is not a registered method: write one such as \"GET\"; the groups for \"*\" always apply to \
+                 unregistered methods",
+            )),
         };
         if methods.is_empty() {
             let fault =

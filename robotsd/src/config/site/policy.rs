@@ -30,7 +30,8 @@ tables! {
     /// Which agents the groups of a robots.txt apply to.
     RawAgents {
         wildcard_scope: WildcardScope,
-        wildcard_methods: Vec<Spanned<String>> = unplaced_texts(Policy::DEFAULT_WILDCARD_METHODS),
+        wildcard_methods: Spanned<Vec<Spanned<String>>> =
+            unplaced(unplaced_texts(Policy::DEFAULT_WILDCARD_METHODS)),
         wildcard_exempt: Vec<Category> = Policy::DEFAULT_WILDCARD_EXEMPT.into(),
         wildcard_exceptions: WildcardExceptions,
         wildcard_empty: EmptyAgent,
@@ -113,7 +114,7 @@ pub(super) fn resolve(
 fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawRate) -> Result<PolicyBuilder, Fault> {
     let OfAllSites { agents, exempt, .. } = all;
     let networks: Vec<_> = exempt.cidrs.iter().map(Spanned::get_ref).collect();
-    let methods: Vec<_> = agents.wildcard_methods.iter().map(Spanned::get_ref).collect();
+    let methods = agents.wildcard_methods.get_ref();
     let forms: Vec<_> = enforcement.forms.iter().map(|form| *form.get_ref()).collect();
     let refused = |values| move |error: ValueError| Fault::of_value(values, error.text(), &error);
     let (impostors, needed) = all.identity;
@@ -131,8 +132,11 @@ fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawR
         .identity_needed(needed)
         .exempt_networks(networks)
         .map_err(refused(&exempt.cidrs))?
-        .wildcard_methods(methods)
-        .map_err(refused(&agents.wildcard_methods))?
+        .wildcard_methods(methods.iter().map(Spanned::get_ref).collect::<Vec<_>>())
+        .map_err(|error| match methods[..] {
+            [] => agents.wildcard_methods.fault(error.to_string()),
+            _ => refused(methods)(error),
+        })?
         .exempt_paths(exempt.paths.iter().map(Spanned::get_ref))
         .map_err(refused(&exempt.paths))?
         .exempt_agents(agents.ignore.iter().map(Spanned::get_ref))
