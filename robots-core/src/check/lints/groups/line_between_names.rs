@@ -25,8 +25,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
                     sink.report(
                         between.name_range,
                         format_args!(
-                            "the {directive} line is between user-agent lines: some parsers end the group there, \
-                             others do not",
+                            "the {directive} line is between user-agent lines: in standard parsers, the names above \
+                             and below form one group, but other parsers end the group here",
                             directive = Quoted(between.name)
                         ),
                     )
