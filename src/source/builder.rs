@@ -137,7 +137,9 @@ impl<S> LiveBuilder<S> {
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share the same files. Use the same name only if a new site replaces an old site and must
     /// keep the old site's state. After a restart, the version that either site accepted last is
-    /// used. A second call replaces the first.
+    /// used. A site of a [`Directory`](crate::source::Directory) has the name `NAME/HOST` in the
+    /// state directory, unless `site` is the host or ends in `/HOST`. A second call replaces the
+    /// first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
@@ -153,6 +155,7 @@ impl<S> LiveBuilder<S> {
     /// Sets a kill switch that this site shares with other sites. A state directory also has a kill
     /// switch, for all of its sites. If this site has a state directory, nothing is enforced while
     /// the shared switch or the directory's switch is off. A second call replaces the first.
+    #[doc(hidden)]
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
     }
@@ -161,6 +164,7 @@ impl<S> LiveBuilder<S> {
     /// If any kill switch of the site is off, nothing is enforced. A second call adds another
     /// switch. At most 62 switches can be added; further switches are ignored, which causes a
     /// warning in the log.
+    #[doc(hidden)]
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
         // A snapshot has one bit for each of these switches and for two other switches.
         if self.settings.additional_kill_switches.len() < 62 {
@@ -214,9 +218,16 @@ impl<S> LiveBuilder<S> {
 
     /// Marks this site as one of many with the same settings. An unusable file does not prevent
     /// opening the site. An override that does not affect the site's file is not reported, because
-    /// it may be meant for the file of another site.
-    pub(super) fn one_of_many(mut self) -> Self {
+    /// it may be meant for the file of another site. The name in the state directory is made
+    /// different from the names of the other sites.
+    pub(super) fn one_of_many(mut self, host: &str) -> Self {
         self.settings.is_one_of_many = true;
+        if let Some((_, name)) = &mut self.settings.state {
+            let is_named_by_host = name.strip_suffix(host).is_some_and(|site| site.is_empty() || site.ends_with('/'));
+            if !is_named_by_host {
+                *name = format!("{name}/{host}");
+            }
+        }
         if self.settings.when_missing == WhenMissing::Fail {
             self.settings.when_missing = WhenMissing::Unavailable;
         }
@@ -226,10 +237,7 @@ impl<S> LiveBuilder<S> {
 
 impl LiveBuilder<Arc<[u8]>> {
     /// Sets the name of an inline robots.txt, for applications with several sites. The name appears
-    /// in messages and in the history, and is the value of
-    /// [`RateLimitedRequest::origin`](crate::parts::RateLimitedRequest::origin). If several
-    /// processes count requests in a shared store, sites with different names have different
-    /// buckets. Default: `inline`. A second call replaces the first.
+    /// in messages and in the history. Default: `inline`. A second call replaces the first.
     pub fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.with_settings(|settings| settings.text_name = Some(name.into()))
     }

@@ -9,7 +9,7 @@ use http::Request;
 use tempfile::TempDir;
 use tower_robots::internals::DirectoryEvent;
 use tower_robots::layer::RobotsLayer;
-use tower_robots::live::{LiveRobots, RejectionKind};
+use tower_robots::live::{LiveRobots, RejectionKind, StateDir};
 use tower_robots::parts::{OriginalRequest, Outcome};
 use tower_robots::policy::{Mode, Policy};
 use tower_robots::source::{Directory, DirectoryBuilder, LiveBuilder, Watcher};
@@ -148,6 +148,26 @@ fn sites_follow_their_folder_after_the_directory_is_dropped() {
     for layer in layers {
         let answer = || layer.decide(&OriginalRequest::of(&request)).respond(None).outcome;
         wait_for("the new host", || matches!(answer(), Outcome::Respond(_)));
+    }
+}
+
+/// Otherwise, the sites would share saved versions, and serve each other's files after a restart.
+#[test]
+fn each_host_has_its_own_name_in_the_state_directory() {
+    let files = [("a.test.txt", "User-agent: *\nDisallow: /a\n"), ("default.txt", "User-agent: *\nDisallow: /b\n")];
+    for (name, want) in [
+        ((|_| "shop".to_owned()) as fn(&str) -> String, ["shop/*", "shop/a.test"]),
+        (|host| host.to_owned(), ["*", "a.test"]),
+        (|host| format!("shop/{host}"), ["shop/*", "shop/a.test"]),
+        (|_| "xa.test".to_owned(), ["xa.test/*", "xa.test/a.test"]),
+    ] {
+        let state_folder = tempfile::tempdir().unwrap();
+        let state = StateDir::open(state_folder.path()).unwrap();
+        let in_state = state.clone();
+        let each = move |host: &str, site: LiveBuilder<_>| site.state(&in_state, name(host));
+        let _folder = Folder::built(&files, |builder| builder.each(each));
+        assert!(state.flush());
+        assert_eq!(state.site_names(), want);
     }
 }
 

@@ -256,7 +256,7 @@ impl DirectoryState {
         let builder = builder.watched_by(&settings.watcher, settings.poll);
         // Opening cannot fail, because a site whose file is unusable is opened without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
-        let live = builder.one_of_many().open().ok()?;
+        let live = builder.one_of_many(host).open().ok()?;
         Some(DirectorySite { name, live })
     }
 
