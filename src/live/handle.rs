@@ -156,19 +156,17 @@ impl LiveRobots {
         self.site.offer_text(text.as_ref()).into_result()
     }
 
-    /// Replaces the policy, including exemptions and overrides. Accepts a [`Policy`], its builder,
-    /// or a [`Mode`] for the default policy. The rules do not change. A change of the mode is
-    /// recorded in the history, because operators read the history when crawlers are suddenly
-    /// refused.
+    /// Replaces the whole policy, including exemptions, overrides and rate limits. To replace only
+    /// the mode, use [`LiveRobots::set_mode`]; to change other settings, use
+    /// [`LiveRobots::update_policy`]. The rules do not change. A change of the mode is recorded in
+    /// the history, because operators read the history when crawlers are suddenly refused.
     ///
     /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
-    /// set it. A milder mode causes a warning in the log. To keep the mode, use
-    /// [`LiveRobots::update_policy`].
+    /// set it. A milder mode causes a warning in the log.
     ///
     /// The policy is not saved in the state directory. After a restart, the site has the policy of
     /// its [`LiveBuilder`](crate::source::LiveBuilder).
-    pub fn set_policy(&self, policy: impl Into<Policy>) {
-        let mut policy = policy.into();
+    pub fn set_policy(&self, mut policy: Policy) {
         let mode = policy.mode;
         self.update_policy(|current| std::mem::swap(current, &mut policy));
         let before = policy.mode;
@@ -202,19 +200,25 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. While `update` runs, every other call that changes the policy
-    /// of this site waits. So `update` must not call a function that changes the policy, because
-    /// that call would never return.
+    /// Changes the policy in place. For settings that are not fields of [`Policy`], convert the
+    /// policy into a [`PolicyBuilder`](crate::policy::PolicyBuilder).
+    ///
+    /// While `update` runs, every other call that changes the policy of this site waits. So
+    /// `update` must not call a function that changes the policy, because that call would never
+    /// return.
     ///
     /// ```
-    /// use tower_robots::policy::Override;
+    /// use tower_robots::policy::{Override, PolicyBuilder, RateMode};
     /// use tower_robots::{LiveRobots, Mode};
     ///
-    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\n")
+    /// let live = LiveRobots::text("User-agent: *\nDisallow: /drafts/\nCrawl-delay: 2\n")
     ///     .mode(Mode::Refuse)
     ///     .open()?;
     /// let spared = Override::agent("CCBot", Mode::Observe)?;
     /// live.update_policy(|policy| policy.overrides.push(spared));
+    /// live.update_policy(|policy| {
+    ///     *policy = PolicyBuilder::from(policy.clone()).rate(RateMode::Refuse).build();
+    /// });
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn update_policy(&self, update: impl FnOnce(&mut Policy)) {
@@ -444,11 +448,10 @@ pub struct Status {
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
     pub before: Option<VersionHash>,
-    /// Whether the rules are enforced: `Off` if the site's own kill switch or a shared
-    /// [`KillSwitch`](super::KillSwitch) is off.
+    /// Whether the rules are enforced: `Off` if the site's own kill switch, the state directory's
+    /// kill switch or another shared kill switch is off.
     pub enforcement: Enforcement,
-    /// The position of the site's own kill switch, regardless of any shared
-    /// [`KillSwitch`](super::KillSwitch).
+    /// The position of the site's own kill switch, regardless of any shared kill switch.
     pub switch: Enforcement,
     /// End of the grace period, during which new restrictions are only observed; `None` if no grace
     /// period is running.

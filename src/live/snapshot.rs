@@ -183,6 +183,19 @@ impl Snapshot {
         )
     }
 
+    /// Returns one line if the policy limits rates, but the file has no crawl delay; `None` for a
+    /// file of a [`Directory`](crate::source::Directory).
+    pub(crate) fn rate_mode_without_delay(&self) -> Option<String> {
+        let content = self.content.as_ref().filter(|_| !self.is_one_of_many)?;
+        let mode = self.policy.rate_mode().within(self.policy.mode);
+        (mode != RateMode::Off && !content.rules().has_crawl_delay()).then(|| {
+            format!(
+                "the rate mode \"{mode}\" does not limit any request, because no group of the robots.txt has a \
+                 Crawl-delay: add a Crawl-delay to a group"
+            )
+        })
+    }
+
     /// Returns one line for each override of the policy that has no effect because it has ended
     /// ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
@@ -310,6 +323,11 @@ impl Content {
     }
 
     fn problem_with_name(&self, token: &ProductToken, name: &str, registry: &Registry) -> Option<String> {
+        if registry.has_operator(name) && self.known_agents(token).is_none() {
+            let effect = "only affects requests that contain exactly this name, because it is the name of an \
+                          operator, not of a crawler: name each of its crawlers, or add an override for the operator";
+            return Some(effect.to_owned());
+        }
         if let Some(meant) = registry.meant(name, self.robots()) {
             let why = "has no effect, because no crawler and no group has this name";
             return Some(format!("{why}: did you mean {meant}?"));

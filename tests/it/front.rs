@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tower_robots::check::Severity;
 use tower_robots::live::{Gate, LiveRobots, ObjectionKind, RejectionKind, ReloadOutcomeKind, StateDir};
-use tower_robots::policy::{Mode, Override, Policy};
+use tower_robots::policy::{Mode, Override, Policy, PolicyBuilder, RateMode};
 
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
@@ -42,7 +42,11 @@ fn a_policy_is_changed_in_place() {
     live.update_policy(|policy| policy.overrides.push(spared()));
     let policy = live.snapshot().policy.clone();
     assert_eq!((policy.mode, policy.overrides.len()), (Mode::Refuse, 2));
-    live.set_policy(Mode::Tag);
+    live.update_policy(|policy| *policy = PolicyBuilder::from(policy.clone()).rate(RateMode::Refuse).build());
+    let policy = live.snapshot().policy.clone();
+    assert_eq!((policy.mode, policy.overrides.len()), (Mode::Refuse, 2));
+    assert!(format!("{policy:?}").contains("mode: Refuse, burst"), "{policy:?}");
+    live.set_policy(Policy::from(Mode::Tag));
     let policy = live.snapshot().policy.clone();
     assert_eq!((policy.mode, policy.overrides.len()), (Mode::Tag, 0));
     let of_modes = |outcome| outcome == ReloadOutcomeKind::ModeChanged;

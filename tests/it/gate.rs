@@ -275,6 +275,10 @@ fn a_misspelled_name_is_an_objection() {
     let right = "must_allow contains the name \"Gogglebot\", but no crawler and no group has this name: did you mean \
                  \"Googlebot\"?";
     assert!(rejection.contains(right), "{rejection}");
+    for empty in [Gate::new().must_allow(["Googlebot"], [""; 0]), Gate::new().must_allow([""; 0], ["/"])] {
+        let rejection = Site::new(OPEN).builder().gate(empty).open().unwrap_err();
+        assert!(rejection.to_string().contains("a call of Gate::must_allow has an empty list"), "{rejection}");
+    }
     // The two arguments were swapped.
     let rejection = Site::new(OPEN).builder().gate(Gate::new().must_allow(["/"], ["Googlebot"])).open().unwrap_err();
     assert!(rejection.to_string().contains("must_allow contains the name \"/\""), "{rejection}");

@@ -71,14 +71,14 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
 
     let limited = Override::agent("bingbott", RateMode::Refuse).unwrap();
     let of_operator = |name: &str| Override::crawlers(Crawlers::Operator(name.into()), Mode::Off);
-    let exempt = ["GPTBott", "Google-Extended", "GPTBot"];
+    let exempt = ["GPTBott", "Google-Extended", "GPTBot", "Perplexity"];
     let policy = misspelled().with_rate_override(limited).exempt_agents(exempt).unwrap();
     let policy = policy.exempt_networks(["10.0.0.0/8", "::/0"]).unwrap();
     let policy = ["openai", "OpenIA", "Nobody"].into_iter().map(of_operator).fold(policy, PolicyBuilder::with_override);
     let policy = policy.build();
     let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
     let events = crate::events::events(|| live.set_policy(policy));
-    assert_eq!(events.len(), 7, "{events:?}");
+    assert_eq!(events.len(), 8, "{events:?}");
     for want in [
         "the network ::/0 is exempt, so no request from it is judged",
         "the override for operator \"OpenIA\" has no effect, because no crawler in the registry has this operator: did \
@@ -87,6 +87,8 @@ fn errors_in_a_file_and_unknown_crawlers_cause_warnings() {
         "override for \"googelbot\"",
         "rate override for \"bingbott\"",
         "exemption for \"gptbott\"",
+        "exemption for \"perplexity\" only affects requests that contain exactly this name, because it is the name of an \
+         operator, not of a crawler: name each of its crawlers, or add an override for the operator",
         "exemption for \"google-extended\" has no effect, because this name never occurs in requests",
     ] {
         let is_warned = |(level, _, text): &Emitted| *level == Level::WARN && text.contains(want);
@@ -116,11 +118,30 @@ fn exempt_patterns_that_match_every_path_cause_a_warning() {
     }
 }
 
+/// A delay above the first group does not belong to any group.
+#[test]
+fn a_rate_mode_without_a_delay_causes_a_warning() {
+    let group = "User-agent: *\nDisallow: /a\n";
+    for (file, rate, is_warned) in [
+        (format!("Crawl-delay: 2\n{group}"), RateMode::Refuse, true),
+        (format!("{group}Crawl-delay: soon\n"), RateMode::Observe, true),
+        (format!("{group}Crawl-delay: 2\n"), RateMode::Refuse, false),
+        (group.to_owned(), RateMode::Off, false),
+    ] {
+        let policy = Policy::builder().rate(rate);
+        let events = events(|| drop(LiveRobots::text(&file).policy(policy).open().unwrap()));
+        let is_warning = |(level, _, text): &&Emitted| {
+            *level == Level::WARN
+                && text.contains("does not limit any request, because no group of the robots.txt has a Crawl-delay")
+        };
+        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{file}: {events:?}");
+    }
+}
+
 /// A list of methods replaces the default list.
 #[test]
 fn a_list_of_methods_without_get_causes_a_warning() {
-    for (methods, is_warned) in
-        [(&["POST"][..], true), (&["GTE", "HEAD"], true), (&["get", "post"], false), (&["GET"], false)]
+    for (methods, is_warned) in [(&["POST"][..], true), (&["HEAD"], true), (&["get", "post"], false), (&["GET"], false)]
     {
         let policy = Policy::builder().wildcard_methods(methods).unwrap().build();
         let events = events(|| drop(LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(policy).open().unwrap()));
@@ -229,11 +250,11 @@ fn a_policy_with_a_milder_mode_causes_a_warning() {
     fn health() -> PolicyBuilder {
         Policy::builder().exempt_paths(["/health$"]).unwrap()
     }
-    let forgotten: fn(&LiveRobots) = |live| live.set_policy(health());
+    let forgotten: fn(&LiveRobots) = |live| live.set_policy(health().build());
     for (change, is_warned) in [
         (forgotten, true),
-        (|live| live.set_policy(Mode::Tag), true),
-        (|live| live.set_policy(health().mode(Mode::Refuse)), false),
+        (|live| live.set_policy(Policy::from(Mode::Tag)), true),
+        (|live| live.set_policy(health().mode(Mode::Refuse).build()), false),
         (|live| live.set_mode(Mode::Observe), false),
         (|live| live.update_policy(|policy| policy.mode = Mode::Off), false),
     ] {

@@ -239,6 +239,12 @@ impl Policy {
         modes.chain(rates).filter_map(move |(over, end)| Some((over, end.filter(|end| *end <= now)?)))
     }
 
+    /// Returns the rate mode for crawlers without a rate override.
+    #[doc(hidden)]
+    pub const fn rate_mode(&self) -> RateMode {
+        self.rate.mode
+    }
+
     /// Returns the burst: how many requests a crawler may send without delay after a pause.
     #[doc(hidden)]
     pub const fn rate_burst(&self) -> NonZeroU32 {

@@ -188,6 +188,12 @@ impl RuleSet {
         let section = named.or(star);
         Selection { rules: self, section, star: named.is_none() && section.is_some() }
     }
+
+    /// Reports whether any group has a delay that a server enforces.
+    #[doc(hidden)]
+    pub fn has_crawl_delay(&self) -> bool {
+        self.delays.iter().any(Option::is_some)
+    }
 }
 
 crate::debug_as!(|it| RuleSet { document: it.document, reading: it.reading });

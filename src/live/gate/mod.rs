@@ -192,6 +192,11 @@ impl Gate {
             Some(Objection::misspelled(kind, name, &meant?))
         };
         objections.extend(self.names().filter_map(misspelled));
+        if self.must_allow.iter().any(|must| must.agents.is_empty() || must.paths.is_empty()) {
+            let why = "a call of Gate::must_allow has an empty list, so this call has no effect: pass at least one agent and \
+                       one path";
+            objections.push(Objection::new(ObjectionKind::MustAllow, why.to_owned()));
+        }
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));
         if let Some(expectations) = &self.expectations {
@@ -243,8 +248,8 @@ impl Gate {
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
     /// would have no effect. A name counts as misspelled in three cases: it is empty or a path; it
     /// selects several crawlers, such as `category:search`; or no crawler and no group has this
-    /// name, but a registered crawler has a similar name. Default: no conditions. A second call
-    /// adds conditions.
+    /// name, but a registered crawler has a similar name. Also refuses every version if one of the
+    /// lists is empty. Default: no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
