@@ -28,7 +28,7 @@ start() {
     pids+=($!)
     for _ in $(seq 200); do
         if grep -q '"event":"listening"' "$folder/$1.log"; then
-            address=$(grep -o 'http://127.0.0.1:[0-9]*' "$folder/$1.log" | head -n 1)
+            address=$(grep -o -m 1 'http://127.0.0.1:[0-9]*' "$folder/$1.log")
             return
         fi
         sleep 0.05
