@@ -155,8 +155,9 @@ impl Enforcer {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
-                "the function that is set with RobotsLayer::address_from returned None; if this is an axum app, serve \
-                 it with into_make_service_with_connect_info::<SocketAddr>()"
+                "the request's extensions do not contain the peer's address; if this is an axum app, serve it with \
+                 into_make_service_with_connect_info::<SocketAddr>(); otherwise, correct the function that is set \
+                 with RobotsLayer::address_from"
             }
             Some(Some(_)) => {
                 "a proxy that RobotsLayer::forwarded_for lists did not forward the client's address; configure this \

@@ -327,12 +327,11 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     let off = is_off.then(|| "enforcement is switched off: every request passes without being judged".to_owned());
     // Overrides that have ended are logged only when the site is opened or the policy changes. An
     // override that ends while the site is open is not logged, because its end is probably
-    // intended. Likewise, a policy may limit rates only for the case that a later version has a
-    // delay.
+    // intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
-    let ended = snapshot.ended_overrides().into_iter().filter(|_| !snapshot.is_one_of_many);
-    let ended = ended.chain(snapshot.rate_mode_without_delay()).filter(|_| is_opened);
+    let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
+    let idle = idle.chain(snapshot.problem_with_delays());
     for problem in idle.chain(ended).chain(snapshot.policy.excessive_exemptions()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
     }

@@ -117,9 +117,9 @@ impl Snapshot {
     }
 
     /// Returns one line for each ineffective override of the policy: an override for a rule that is
-    /// not in the file, an override that a later one replaces, or a rate override for crawlers
-    /// without a crawl delay. The list is always empty for a file of a
-    /// [`Directory`](crate::source::Directory).
+    /// not in the file, an override for an exempt crawler, an override that a later one replaces,
+    /// or a rate override for crawlers without a crawl delay. The list is always empty for a file
+    /// of a [`Directory`](crate::source::Directory).
     pub fn overrides_without_rule(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
@@ -138,12 +138,20 @@ impl Snapshot {
         idle.chain(self.replaced_overrides(content)).chain(unlimited).collect()
     }
 
-    /// Returns one line for each override for a crawler that a later override with another mode
-    /// replaces.
+    /// Returns one line for each override for a crawler that is exempt, or that a later override
+    /// with another mode replaces.
     fn replaced_overrides(&self, content: &Content) -> impl Iterator<Item = String> {
         let overrides = &self.policy.overrides;
         overrides.iter().enumerate().filter_map(move |(place, over)| {
             let agents = content.known_agents(over.agent_name()?)?;
+            let is_exempt =
+                |agent: &Agent| self.policy.action_for_rule(agent, None, self.clock.now()).1 == Reason::Exempt;
+            if agents.iter().all(is_exempt) && !self.policy.heeds_claims(&agents) {
+                return Some(format!(
+                    "the override for {over} has no effect, because this crawler is exempt: remove the exemption or \
+                     the override, or exempt the crawler only if its identity is verified"
+                ));
+            }
             let covers =
                 |later: &&Override| later.until.is_none() && agents.iter().all(|agent| later.fits(agent, None));
             let later = overrides[place + 1..].iter().rev().find(covers)?;
@@ -183,12 +191,22 @@ impl Snapshot {
         )
     }
 
-    /// Returns one line if the policy limits rates, but the file has no crawl delay; `None` for a
-    /// file of a [`Directory`](crate::source::Directory).
-    pub(crate) fn rate_mode_without_delay(&self) -> Option<String> {
+    /// Returns one line if the policy limits rates, but the file has no crawl delay, or has one that
+    /// is in no group. Returns `None` for a file of a [`Directory`](crate::source::Directory).
+    #[cfg(feature = "tracing")]
+    pub(super) fn problem_with_delays(&self) -> Option<String> {
         let content = self.content.as_ref().filter(|_| !self.is_one_of_many)?;
         let mode = self.policy.rate_mode().within(self.policy.mode);
-        (mode != RateMode::Off && !content.rules().has_crawl_delay()).then(|| {
+        if mode == RateMode::Off {
+            return None;
+        }
+        if let Some(line) = content.robots().delay_before_groups() {
+            return Some(format!(
+                "the Crawl-delay in line {line} does not limit any request, because it is above the first group: move \
+                 it into a group"
+            ));
+        }
+        (!content.rules().has_crawl_delay()).then(|| {
             format!(
                 "the rate mode \"{mode}\" does not limit any request, because no group of the robots.txt has a \
                  Crawl-delay: add a Crawl-delay to a group"

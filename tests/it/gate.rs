@@ -275,9 +275,18 @@ fn a_misspelled_name_is_an_objection() {
     let right = "must_allow contains the name \"Gogglebot\", but no crawler and no group has this name: did you mean \
                  \"Googlebot\"?";
     assert!(rejection.contains(right), "{rejection}");
-    for empty in [Gate::new().must_allow(["Googlebot"], [""; 0]), Gate::new().must_allow([""; 0], ["/"])] {
-        let rejection = Site::new(OPEN).builder().gate(empty).open().unwrap_err();
-        assert!(rejection.to_string().contains("a call of Gate::must_allow has an empty list"), "{rejection}");
+    let none = Expectations::new(Registry::builtin().clone());
+    for (empty, of) in [
+        (Gate::new().must_allow(["Googlebot"], [""; 0]), "must_allow"),
+        (Gate::new().must_allow([""; 0], ["/"]), "must_allow"),
+        (Gate::new().expectations(none.clone()), "an expectation"),
+        (Gate::new().expectations(none.expect(Access::Allow, ["*"], [""; 0])), "an expectation"),
+    ] {
+        let rejection = Site::new(OPEN).builder().gate(empty).open().unwrap_err().to_string();
+        assert!(
+            rejection.contains(&format!("{of} has no agents or no paths: pass at least one of each")),
+            "{rejection}"
+        );
     }
     // The two arguments were swapped.
     let rejection = Site::new(OPEN).builder().gate(Gate::new().must_allow(["/"], ["Googlebot"])).open().unwrap_err();

@@ -12,7 +12,7 @@ use tower::{Layer, ServiceExt, service_fn};
 use tower_robots::layer::{FieldRule, RobotsLayer, Signals, UsageField};
 use tower_robots::live::{Enforcement, Gate, KillSwitch, LiveRobots};
 use tower_robots::parts::OriginalRequest;
-use tower_robots::policy::{Crawlers, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
+use tower_robots::policy::{Crawlers, IdentityNeeded, Impostors, Mode, Override, Policy, PolicyBuilder, RateMode};
 use tower_robots::source::{Directory, HostMap};
 use tracing::Level;
 
@@ -120,21 +120,41 @@ fn exempt_patterns_that_match_every_path_cause_a_warning() {
 
 /// A delay above the first group does not belong to any group.
 #[test]
-fn a_rate_mode_without_a_delay_causes_a_warning() {
+fn a_delay_that_limits_no_request_causes_a_warning() {
+    const WITHOUT: &str = "the rate mode \"refuse\" does not limit any request, because no group of the robots.txt has";
+    const ABOVE: &str = "the Crawl-delay in line 1 does not limit any request, because it is above the first group";
     let group = "User-agent: *\nDisallow: /a\n";
-    for (file, rate, is_warned) in [
-        (format!("Crawl-delay: 2\n{group}"), RateMode::Refuse, true),
-        (format!("{group}Crawl-delay: soon\n"), RateMode::Observe, true),
-        (format!("{group}Crawl-delay: 2\n"), RateMode::Refuse, false),
-        (group.to_owned(), RateMode::Off, false),
+    let limited = format!("{group}Crawl-delay: 2\n");
+    for (file, rate, warning) in [
+        (format!("{group}Crawl-delay: soon\n"), RateMode::Refuse, Some(WITHOUT)),
+        (format!("Crawl-delay: 2\n{group}"), RateMode::Refuse, Some(ABOVE)),
+        (format!("Crawl-delay: 2\n{limited}"), RateMode::Observe, Some(ABOVE)),
+        (limited.clone(), RateMode::Refuse, None),
+        (format!("Crawl-delay: 2\n{limited}"), RateMode::Off, None),
     ] {
-        let policy = Policy::builder().rate(rate);
-        let events = events(|| drop(LiveRobots::text(&file).policy(policy).open().unwrap()));
-        let is_warning = |(level, _, text): &&Emitted| {
-            *level == Level::WARN
-                && text.contains("does not limit any request, because no group of the robots.txt has a Crawl-delay")
-        };
-        assert_eq!(events.iter().filter(is_warning).count(), usize::from(is_warned), "{file}: {events:?}");
+        let live = LiveRobots::text(&limited).policy(Policy::builder().mode(Mode::Refuse).rate(rate)).open().unwrap();
+        let events = events(|| drop(live.publish_blocking(&file)));
+        let is_warning =
+            |(level, _, text): &&Emitted| *level == Level::WARN && text.contains("does not limit any request");
+        let warned: Vec<_> = events.iter().filter(is_warning).collect();
+        assert_eq!(warned.len(), usize::from(warning.is_some()), "{file}: {events:?}");
+        assert!(warned.iter().all(|(.., text)| text.contains(warning.unwrap_or_default())), "{file}: {events:?}");
+    }
+}
+
+/// The exemption decides, unless it needs evidence that the client lacks.
+#[test]
+fn an_override_for_an_exempt_crawler_causes_a_warning() {
+    let of_googlebot = |needed| {
+        let policy = Policy::builder().mode(Mode::Refuse).identity_needed(needed).exempt_agents(["Googlebot"]).unwrap();
+        policy.with_override(Override::agent("Googlebot", Mode::Refuse).unwrap())
+    };
+    for (needed, is_warned) in [(IdentityNeeded::Claimed, true), (IdentityNeeded::Verified, false)] {
+        let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(of_googlebot(needed)).open().unwrap();
+        let warned = live.snapshot().overrides_without_rule();
+        let want = "the override for agent \"googlebot\" has no effect, because this crawler is exempt: remove the \
+                    exemption or the override, or exempt the crawler only if its identity is verified";
+        assert_eq!(warned, if is_warned { vec![want] } else { vec![] });
     }
 }
 

@@ -143,11 +143,31 @@ impl Registry {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
+        let joined: String = name.split_whitespace().collect();
+        if let Some(crawler) = self.crawler(&joined).filter(|_| self.crawler(name.trim()).is_none()) {
+            return Some(any_of(&[&crawler.name]));
+        }
         let crawlers = CrawlersByToken::new(self);
         if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
             return None;
         }
         crawlers.likely(&token).map(|likely| any_of(&likely))
+    }
+
+    /// Returns what was probably meant by a name that must be one crawler's name, a header or `*`;
+    /// `None` if nothing is known to be wrong with the name. The name is wrong if it contains no
+    /// product token, such as an empty name or a path; if it selects several crawlers, as
+    /// `category:search` does in a config of robotsd; or if [`Registry::meant`] returns another
+    /// name.
+    #[doc(hidden)]
+    pub fn one_crawler_meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
+        // Only the first word can contain the colon of a selection. The first word of a header
+        // contains no colon.
+        let is_many = || name.split_whitespace().next().is_some_and(|first| first.contains(':'));
+        if name != "*" && (ProductToken::from_name(name.as_bytes()).is_none() || is_many()) {
+            return Some("the name of one crawler, such as \"Googlebot\"".to_owned());
+        }
+        self.meant(name, robots)
     }
 
     /// Reports whether a crawler has this operator. Ignores case.

@@ -51,8 +51,9 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// Messages about unknown agent names that are similar to the name of a crawler. Each message
-    /// contains the probable name. An expectation with a misspelled name protects nothing.
+    /// Messages about expectations that protect nothing. The agent may be unknown, but similar to
+    /// the name of a crawler, which the message then contains. The agent may be empty, a path or a
+    /// selection of several crawlers. Or there may be no agent, no path or no expectation at all.
     pub misspelled: Vec<String>,
 }
 
@@ -117,6 +118,12 @@ impl Expectations {
         self.list.iter().flat_map(|expectation| &expectation.agents).map(String::as_str)
     }
 
+    /// Reports whether there is no expectation, or an expectation without agents or paths.
+    #[doc(hidden)]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty() || self.list.iter().any(|expected| expected.agents.is_empty() || expected.paths.is_empty())
+    }
+
     /// Adds an expectation: the verdict must be `access` for each of these agents and paths.
     pub fn expect<A: Into<String>, P: Into<String>>(
         mut self,
@@ -135,10 +142,13 @@ impl Expectations {
         let rules = robots.compile_with(Reading::Standard, |name| self.registry.stands_for(name.value()));
         let recognizer = Recognizer::new(self.registry.clone(), robots);
         let misspelled = self.agents().collect::<BTreeSet<_>>().into_iter().filter_map(|agent| {
-            let meant = self.registry.meant(agent, robots)?;
+            let meant = self.registry.one_crawler_meant(agent, robots)?;
             Some(format!("no crawler and no group is called {agent:?}: did you mean {meant}?"))
         });
-        let mut outcome = ExpectationOutcome { misspelled: misspelled.collect(), ..ExpectationOutcome::default() };
+        let empty =
+            self.is_empty().then(|| "an expectation has no agents or no paths: pass at least one of each".to_owned());
+        let misspelled = misspelled.chain(empty).collect();
+        let mut outcome = ExpectationOutcome { misspelled, ..ExpectationOutcome::default() };
         for (at, expectation) in self.list.iter().enumerate() {
             for agent in &expectation.agents {
                 let subject = Subject::named(agent, &recognizer.resolve(agent));
@@ -166,8 +176,8 @@ impl Expectations {
 }
 
 impl ExpectationOutcome {
-    /// Reports whether each agent has the expected verdict on each path, and no agent is
-    /// misspelled.
+    /// Reports whether each agent has the expected verdict on each path, and
+    /// [`misspelled`](Self::misspelled) is empty.
     pub fn is_met(&self) -> bool {
         self.unmet.is_empty() && self.misspelled.is_empty()
     }
@@ -226,12 +236,36 @@ mod tests {
         }
         let operator = outcome(shut, "Anthropic").to_string();
         assert!(operator.contains("did you mean \"ClaudeBot\" or"), "{operator}");
+        for (name, meant) in [
+            ("Google bot", "\"Googlebot\""),
+            ("category:search", "the name of one crawler, such as \"Googlebot\""),
+            ("", "the name of one crawler, such as \"Googlebot\""),
+            ("/", "the name of one crawler, such as \"Googlebot\""),
+        ] {
+            let want = format!("no crawler and no group is called {name:?}: did you mean {meant}?\n");
+            assert_eq!(outcome(shut, name).to_string(), want);
+        }
         // None of these agents is misspelled.
         let own = "User-agent: Goglebot\nAllow: /\n";
         for (file, agent) in [(shut, "HouseBot"), (shut, "*"), (own, "Goglebot"), (shut, "Mozilla/5.0 (X11) Firefox/1")]
         {
             assert!(outcome(file, agent).is_met(), "{agent}");
         }
+    }
+
+    #[test]
+    fn expectations_that_expect_nothing_are_not_met() {
+        let none = Expectations::new(Registry::builtin().clone());
+        let pair = || none.clone().expect(Access::Allow, ["*"], ["/"]);
+        let nothing = [""; 0];
+        let empty =
+            [none.clone(), pair().expect(Access::Allow, nothing, ["/"]), pair().expect(Access::Allow, ["*"], nothing)];
+        for empty in empty {
+            let outcome = empty.evaluate(&RobotsTxt::parse(""));
+            assert!(!outcome.is_met());
+            assert_eq!(outcome.to_string(), "an expectation has no agents or no paths: pass at least one of each\n");
+        }
+        assert!(pair().evaluate(&RobotsTxt::parse("")).is_met());
     }
 
     #[test]

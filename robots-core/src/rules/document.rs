@@ -163,6 +163,14 @@ impl RobotsTxt {
         Lines::new(&self.0.bytes)
     }
 
+    /// Returns the number of the first crawl-delay line above the first group; `None` if there is no
+    /// such line.
+    #[doc(hidden)]
+    pub fn delay_before_groups(&self) -> Option<usize> {
+        let mut above = self.fields().take_while(|(_, _, groups)| *groups == 0);
+        above.find(|(_, field, _)| field.directive == Directive::CrawlDelay).map(|(line, ..)| line.number)
+    }
+
     /// Returns every line that is a field, with the number of groups that begin at or before this
     /// line.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (Line<'_>, Field<'_>, usize)> {

@@ -37,7 +37,7 @@ pub use self::objection::{Objection, ObjectionKind, Pending, WatchedPages};
 use super::versions::{VersionHash, VersionHashPrefix};
 use crate::agent::Registry;
 use crate::check::{DiffOptions, DrasticChange, Expectations, Guard, Report, Severity, diff};
-use crate::rules::{Access, Fragment, LinePlaces, ProductToken, RobotsTxt};
+use crate::rules::{Access, Fragment, LinePlaces, RobotsTxt};
 
 /// The conditions that a version must meet to go live without an operator's approval.
 /// `Gate::default()` is equal to [`Gate::new`]. A site without a gate uses [`Gate::open`].
@@ -73,17 +73,6 @@ pub struct Gate {
     /// The versions that pass if there is no earlier version to compare them with, and the reason
     /// for refusing all other versions in this case.
     first: Option<(Vec<VersionHashPrefix>, String)>,
-}
-
-const A_NAME: &str = "the name of one crawler, such as \"Googlebot\"";
-
-/// Reports whether a name other than `*` contains no product token, such as an empty name or a
-/// path, or selects several crawlers, as `category:search` does in a config of robotsd. Only the
-/// first word can contain the colon of a selection. A name can also be a `User-Agent` header, but
-/// the first word of such a header contains no colon.
-fn is_selection(name: &str) -> bool {
-    let is_many = || name.split_whitespace().next().is_some_and(|first| first.contains(':'));
-    name != "*" && (ProductToken::from_name(name.as_bytes()).is_none() || is_many())
 }
 
 impl Default for Gate {
@@ -187,15 +176,14 @@ impl Gate {
         let must_allow = self.must_allow.iter().fold(Expectations::new(registry.clone()), |expectations, must| {
             expectations.expect(Access::Allow, must.agents.iter().cloned(), must.paths.iter().cloned())
         });
-        let misspelled = |(kind, name)| {
-            let meant = if is_selection(name) { Some(A_NAME.to_owned()) } else { registry.meant(name, robots) };
-            Some(Objection::misspelled(kind, name, &meant?))
-        };
+        let misspelled =
+            |(kind, name)| Some(Objection::misspelled(kind, name, &registry.one_crawler_meant(name, robots)?));
         objections.extend(self.names().filter_map(misspelled));
-        if self.must_allow.iter().any(|must| must.agents.is_empty() || must.paths.is_empty()) {
-            let why = "a call of Gate::must_allow has an empty list, so this call has no effect: pass at least one agent and \
-                       one path";
-            objections.push(Objection::new(ObjectionKind::MustAllow, why.to_owned()));
+        if !self.must_allow.is_empty() && must_allow.is_empty() {
+            objections.push(Objection::empty(ObjectionKind::MustAllow));
+        }
+        if self.expectations.as_ref().is_some_and(Expectations::is_empty) {
+            objections.push(Objection::empty(ObjectionKind::Expectation));
         }
         let unmet = must_allow.evaluate(robots);
         objections.extend(Objection::unmet(ObjectionKind::MustAllow, &unmet.unmet));
@@ -261,8 +249,9 @@ impl Gate {
         self
     }
 
-    /// Refuses a version that does not meet these expectations. Default: no expectations. A second
-    /// call replaces the expectations.
+    /// Refuses a version that does not meet these expectations. Also refuses every version if there
+    /// is no expectation, or an expectation without agents or paths. Default: no expectations. A
+    /// second call replaces the expectations.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }

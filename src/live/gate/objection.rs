@@ -89,12 +89,13 @@ impl Objection {
         some_of(kind, unmet.len(), unmet.iter().map(ToString::to_string))
     }
 
+    /// Creates the objection to expectations without agents or paths, which have no effect.
+    pub(super) fn empty(kind: ObjectionKind) -> Self {
+        Self::new(kind, format!("{} has no agents or no paths: pass at least one of each", named(kind)))
+    }
+
     pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
-        let of = match kind {
-            ObjectionKind::MustAllow => "must_allow",
-            ObjectionKind::Guard => "a guard",
-            _ => "an expectation",
-        };
+        let of = named(kind);
         Self::new(
             kind,
             format!(
@@ -128,6 +129,15 @@ impl Objection {
 impl fmt::Display for Objection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
+    }
+}
+
+/// Returns the name of the setting of a gate that causes objections of this kind.
+const fn named(kind: ObjectionKind) -> &'static str {
+    match kind {
+        ObjectionKind::MustAllow => "must_allow",
+        ObjectionKind::Guard => "a guard",
+        _ => "an expectation",
     }
 }
 
