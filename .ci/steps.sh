@@ -12,10 +12,11 @@ step() {
 timings=$(mktemp)
 timed() { printf '%5s s  %.120s\n' "$1" "$2" >> "$timings"; }
 
-# `begin COMMAND…` starts a step in the background, in parallel with the following steps. Use it for steps that mostly wait, or that use
-# only one processor. `finish` waits for all steps in the background, prints their output, and fails
-# if one of them failed. `finish WORD` waits only for the steps whose command contains WORD. `set -m` gives each of these steps its own process group, so that all of
-# its processes can be killed if CI fails or is interrupted.
+# `begin COMMAND…` starts a step in the background, in parallel with the following steps. Use it for
+# steps that mostly wait, or that use only one processor. `finish` waits for all steps in the
+# background, prints their output, and fails if one of them failed. `finish WORD` waits only for the
+# steps whose command contains WORD. `set -m` gives each of these steps its own process group, so
+# that all of its processes can be killed if CI fails or is interrupted.
 begun=()
 trap 'for group in $(jobs -p); do kill -- "-$group" 2> /dev/null || true; done; rm -f "$timings"' EXIT
 begin() {

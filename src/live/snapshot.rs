@@ -135,12 +135,12 @@ impl Snapshot {
         let unlimited = self.policy.rate_overrides(self.clock.now()).filter_map(|over| {
             Some(format!("the rate override for {over} {why}", why = self.reason_without_limit(content, over)?))
         });
-        idle.chain(self.replaced_overrides(content)).chain(unlimited).collect()
+        idle.chain(self.overrides_without_effect(content)).chain(unlimited).collect()
     }
 
     /// Returns one line for each override for a crawler that is exempt, or that a later override
     /// with another mode replaces.
-    fn replaced_overrides(&self, content: &Content) -> impl Iterator<Item = String> {
+    fn overrides_without_effect(&self, content: &Content) -> impl Iterator<Item = String> {
         let overrides = &self.policy.overrides;
         overrides.iter().enumerate().filter_map(move |(place, over)| {
             let agents = content.known_agents(over.agent_name()?)?;

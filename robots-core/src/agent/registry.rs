@@ -121,6 +121,13 @@ impl Registry {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
+    /// Returns the crawler that `name` names if its spaces are removed; `None` if there are no
+    /// spaces within `name`.
+    pub(crate) fn crawler_without_spaces(&self, name: &str) -> Option<&Crawler> {
+        let joined: String = name.split_whitespace().collect();
+        if joined == name.trim() { None } else { self.crawler(&joined) }
+    }
+
     /// Returns the service that a person came from. The service is recognised by the host in the
     /// request's `Referer`. `None` if the host is unknown.
     ///

@@ -143,12 +143,14 @@ impl Registry {
         let token = ProductToken::from_name(name.as_bytes())?;
         let mut names = robots.groups().flat_map(|group| group.names());
         let mut has_group = || names.any(|group| ProductToken::from_name(group.value()).as_ref() == Some(&token));
-        let joined: String = name.split_whitespace().collect();
-        if let Some(crawler) = self.crawler(&joined).filter(|_| self.crawler(name.trim()).is_none()) {
+        if self.crawler(name.trim()).is_some() {
+            return None;
+        }
+        if let Some(crawler) = self.crawler_without_spaces(name) {
             return Some(any_of(&[&crawler.name]));
         }
         let crawlers = CrawlersByToken::new(self);
-        if self.crawler(name.trim()).is_some() || !crawlers.is_unknown(&token) || has_group() {
+        if !crawlers.is_unknown(&token) || has_group() {
             return None;
         }
         crawlers.likely(&token).map(|likely| any_of(&likely))

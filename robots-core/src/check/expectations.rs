@@ -120,7 +120,7 @@ impl Expectations {
 
     /// Reports whether there is no expectation, or an expectation without agents or paths.
     #[doc(hidden)]
-    pub fn is_empty(&self) -> bool {
+    pub fn is_incomplete(&self) -> bool {
         self.list.is_empty() || self.list.iter().any(|expected| expected.agents.is_empty() || expected.paths.is_empty())
     }
 
@@ -145,8 +145,9 @@ impl Expectations {
             let meant = self.registry.one_crawler_meant(agent, robots)?;
             Some(format!("no crawler and no group is called {agent:?}: did you mean {meant}?"))
         });
-        let empty =
-            self.is_empty().then(|| "an expectation has no agents or no paths: pass at least one of each".to_owned());
+        let empty = self
+            .is_incomplete()
+            .then(|| "an expectation has no agents or no paths: pass at least one of each".to_owned());
         let misspelled = misspelled.chain(empty).collect();
         let mut outcome = ExpectationOutcome { misspelled, ..ExpectationOutcome::default() };
         for (at, expectation) in self.list.iter().enumerate() {

@@ -222,10 +222,9 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
                      Crawlers::Operator";
         return Err(ValueError::new(name, fault));
     }
-    let joined: String = name.split_whitespace().collect();
-    match registry.crawler(&joined) {
-        Some(crawler) if joined != name.trim() => Err(no_name(name, Some(&crawler.name))),
-        _ => Ok(token),
+    match registry.crawler_without_spaces(name) {
+        Some(crawler) => Err(no_name(name, Some(&crawler.name))),
+        None => Ok(token),
     }
 }
 

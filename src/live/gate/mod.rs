@@ -179,10 +179,10 @@ impl Gate {
         let misspelled =
             |(kind, name)| Some(Objection::misspelled(kind, name, &registry.one_crawler_meant(name, robots)?));
         objections.extend(self.names().filter_map(misspelled));
-        if !self.must_allow.is_empty() && must_allow.is_empty() {
+        if !self.must_allow.is_empty() && must_allow.is_incomplete() {
             objections.push(Objection::empty(ObjectionKind::MustAllow));
         }
-        if self.expectations.as_ref().is_some_and(Expectations::is_empty) {
+        if self.expectations.as_ref().is_some_and(Expectations::is_incomplete) {
             objections.push(Objection::empty(ObjectionKind::Expectation));
         }
         let unmet = must_allow.evaluate(robots);

@@ -151,10 +151,11 @@ impl DirectoryBuilder {
     /// registry, check, gate and so on. The callback is also called when a file is added later. If
     /// your settings can change at run time, read the current settings in the callback. The compile
     /// cache, watcher and polling interval of the directory replace the values that the callback
-    /// sets. If several hosts get the same name in a state directory, the host is appended
-    /// ([`LiveBuilder::state`]). [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`], so that one unusable
-    /// file does not prevent opening the other sites. If there are many files, several threads call
-    /// the callback at the same time. Default: no callback. A second call replaces the first.
+    /// sets. The name in a state directory gets the host appended, if it does not end in the host
+    /// ([`LiveBuilder::state`]). [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`],
+    /// so that one unusable file does not prevent opening the other sites. If there are many files,
+    /// several threads call the callback at the same time. Default: no callback. A second call
+    /// replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable

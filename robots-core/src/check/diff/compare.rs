@@ -243,8 +243,8 @@ impl Effect {
 impl Guard {
     /// Parses `crawler:pattern`. The crawler is a name as in
     /// [`Expectations`](crate::check::Expectations), and the pattern is a path pattern as in
-    /// robots.txt. Returns `None` if the colon or the crawler is missing, or if the
-    /// pattern begins with neither `/` nor `*`.
+    /// robots.txt. Returns `None` if the colon or the crawler is missing, or if the pattern begins
+    /// with neither `/` nor `*`.
     pub fn parse(text: &str) -> Option<Self> {
         let (crawler, pattern) = text.split_once(':')?;
         Self::new(crawler, pattern)
