@@ -200,9 +200,10 @@ pub(super) fn row(crawler: &str, ago: u64, counts: Value) -> DayLine {
 }
 
 /// Returns watches of fetches for the last three days. Version 2 has been live for the last ten
-/// hours.
+/// hours. The last watch ends before the current hour, so that it never ends in the second in which
+/// the tested process starts.
 pub(super) fn watches() -> [DayLine; 2] {
-    [(hours(72), hours(10), "1"), (hours(10), hours(0), "2")].map(|(from, to, version)| {
+    [(hours(72), hours(10), "1"), (hours(10), hours(0) - 1, "2")].map(|(from, to, version)| {
         let watch = json!({ "from": from, "to": to, "version": version, "process": 1 });
         (to - to % 86_400, json!({ "watch": watch }).to_string())
     })
