@@ -366,8 +366,8 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
         let late = format!(
-            "{store}: the store did not respond within {limit} ms, so this report shows the state that was read \
-             before",
+            "{store}: the store did not respond within {limit} ms, so this report shows the state of the last \
+             read",
             store = report.store,
             limit = FRESH.as_millis()
         );

@@ -203,8 +203,8 @@ impl History {
                 if size > retention.size {
                     let most = retention.size;
                     let why = format!(
-                        "today's files alone have {size} bytes, more than size = {most} in [board]: increase size, \
-                         because today's files are never removed"
+                        "today's files alone take {size} bytes, but size in [board] is {most}: increase size, because \
+                         today's files are never removed"
                     );
                     failed = failed.and(Err(io::Error::other(why)));
                 }

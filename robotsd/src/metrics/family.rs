@@ -77,7 +77,7 @@ families! {
         "Whether the rules of a site are enforced: 0 if the site has no robots.txt, or if its enforcement is \
          switched off.";
     SITE_PENDING = Gauge "robotsd_site_pending",
-        "1 if the gate holds a version of the site until it is accepted.";
+        "1 if a version of the site is pending: the gate holds it until it is accepted.";
     SITE_PUBLISHED = Gauge "robotsd_site_published_timestamp_seconds" ("seconds"),
         "Publication time of the live version of a site, in Unix time.";
     SITE_FINDINGS = Gauge "robotsd_site_findings", "Findings in the live version, by severity.";

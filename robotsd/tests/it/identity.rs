@@ -257,7 +257,7 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
     let want = "problem: impostors pass unrecognised: no published list was confirmed by its server \
                 within a day, and no DNS resolver has answered";
     assert_has(unfolded(&problems().out), &[want]);
-    running.wait_for_message("identity", "and no DNS resolver has answered within an hour");
+    running.wait_for_message("identity", "and no DNS resolver has answered for an hour");
     running.command(&["status", "--ready"]).succeeded();
     assert_eq!(running.ask_admin("GET /readyz").status, 200);
     names.confirmed(REAL, "crawl-1.bot.example");

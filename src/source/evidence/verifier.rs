@@ -447,7 +447,7 @@ impl VerifierStatus {
         }
         let of_names = match self.known_names {
             None => "no host names are looked up",
-            Some(_) => "no DNS resolver has answered within an hour",
+            Some(_) => "no DNS resolver has answered for an hour",
         };
         if self.can_refute == Some(false) {
             let of_lists = "impostors pass unrecognised: no published list was confirmed by its server \

@@ -136,7 +136,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
     match fault {
         CertificateError::ExpiredContext { not_after, .. } => {
             format!(
-                "the certificate is not valid after {last_day}: it has expired, so renew it",
+                "the certificate expired on {last_day}: renew it",
                 last_day = date(not_after)
             )
         }

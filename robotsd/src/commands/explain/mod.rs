@@ -102,7 +102,7 @@ enum ExplainFormat {
 
 fn readings() -> impl TypedValueParser<Value = Reading> {
     let words = [
-        PossibleValue::new("standard").help("As RFC 9309 requires, from the perspective of a server"),
+        PossibleValue::new("standard").help("As RFC 9309 requires; robotsd enforces files in this way"),
         PossibleValue::new("reference").help("As Google's reference parser (google/robotstxt) reads the file"),
         PossibleValue::new("legacy").help("As older descriptions of robots.txt define it"),
     ];

@@ -123,7 +123,7 @@ impl LogSelection {
                 true => "no request in the log has a host: all".to_owned(),
                 false => format!("{requests} without a host in the log", requests = counted(unnamed, "request")),
             };
-            format!("{lines} count as requests for the site {site:?}; to confirm this, use --host HOST")
+            format!("{lines} count as requests for the site {site:?}; to confirm this assumption, use --host HOST")
         });
         questions.chain(left_out).chain(assumed).collect()
     }

@@ -316,7 +316,7 @@ mod tests {
             ("2026-03-31T23:30:00Z", Some("in less than an hour:")),
             (
                 "2026-04-01T00:00:01Z",
-                Some("is not valid after Wed, 01 Apr 2026 00:00:00 GMT: it has expired, so renew it"),
+                Some("expired on Wed, 01 Apr 2026 00:00:00 GMT: renew it"),
             ),
         ] {
             let warning = validity.warning(at(now));

@@ -120,7 +120,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let can_refute = || resolved.verifier.status().can_refute;
     assert!(!until("the first fetch", can_refute));
     let said = resolved.verifier.status().ineffective_reason().expect("a problem");
-    assert!(said.contains("and no DNS resolver has answered within an hour"), "{said}");
+    assert!(said.contains("and no DNS resolver has answered for an hour"), "{said}");
     resolved.dns.names(CLIENT, Played::Code(ResponseCode::ServFail));
     assert_eq!(resolved.rdns(CLIENT), undecided(UndecidedReason::ResolverFailure));
     assert_eq!(can_refute(), Some(false), "an answer that it has none");
@@ -147,7 +147,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
     let problems = resolved.verifier.status().problems();
     assert_eq!(
         problems,
-        ["no DNS resolver has answered within an hour, so impostors cannot be recognised by their host names"]
+        ["no DNS resolver has answered for an hour, so impostors cannot be recognised by their host names"]
     );
 }
 
