@@ -3,8 +3,8 @@
 #![cfg_attr(not(test), warn(clippy::too_many_lines))]
 
 /// Implements `Debug` with the given values instead of all fields. Use this macro for a type that
-/// has many, large or secret fields, or fields that are functions. For a generic type, write its
-/// parameters in brackets before the name of the type:
+/// has many, large or secret fields, or fields that are functions. For a generic type, write the
+/// type parameters in brackets before the name of the type:
 /// `|it| [S: std::fmt::Debug] Robots::<S> { inner: it.inner }`.
 #[doc(hidden)]
 #[macro_export]
@@ -19,8 +19,8 @@ macro_rules! debug_as {
     };
 }
 
-/// Implements `Debug` for an error with the output of `Display`. If `main` returns an error, Rust
-/// prints the error with `Debug`.
+/// Implements `Debug` for an error type by calling `Display`, because Rust uses `Debug` to print an
+/// error that `main` returns.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! debug_as_displayed {

@@ -1,5 +1,5 @@
-//! The audit file, which records who made or requested each change, and which requests were
-//! refused. The file has one JSON object per line, and only the owner of the file can read it.
+//! The audit file. It records who made or requested each change, and which requests were refused.
+//! The file has one JSON object per line, and only the owner of the file can read it.
 //!
 //! Accepting a version, rolling back and turning enforcement on have two records with the same ID.
 //! The first record, `started`, is written before the action; if it cannot be written, the action
@@ -48,7 +48,7 @@ pub(crate) struct AuditRecord {
     /// State before the action: the position of the kill switch (`on` or `off`), the hash of the
     /// live version, or the mode.
     pub(crate) before: Option<String>,
-    /// State after the action, in the same form.
+    /// State after the action, in the same form as `before`.
     pub(crate) after: Option<String>,
     pub(crate) reason: Option<String>,
     /// Result of the action: `started`, `done`, `failed` or `refused`.

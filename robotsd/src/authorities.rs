@@ -1,4 +1,4 @@
-//! Certificate authorities in an operator's PEM file, which sign the certificates of upstreams, of
+//! Certificate authorities from an operator's PEM file. They sign the certificates of upstreams, of
 //! other servers, or of clients of the admin interface.
 
 use std::path::Path;

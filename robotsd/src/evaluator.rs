@@ -25,7 +25,7 @@ use crate::refusal::{ExpectedRefusal, SiteRefusals};
 /// Parsing and checking are not included; for a file of 8 MiB, they take two seconds.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(1);
 
-/// Measures how much of [`MAX_TIME`] is left for this thread. Measures processor time instead of
+/// Measures how much of [`MAX_TIME`] is left for this thread. Uses processor time instead of
 /// elapsed time, because results must not depend on the load of the machine.
 pub(crate) struct TimeBudget {
     end: Duration,
@@ -110,7 +110,7 @@ impl Evaluator {
     }
 
     /// Returns the path of a URL in all forms that the policy checks. With [`Reading::Reference`],
-    /// returns only one form.
+    /// there is only one form.
     pub(crate) fn path<'u>(&self, url: &'u [u8]) -> RequestPath<'u> {
         self.settings.policy.path_read_as(self.reading, url)
     }
@@ -248,8 +248,8 @@ pub(crate) struct EvaluatorSettings {
 }
 
 impl EvaluatorSettings {
-    /// Reads the settings of a site from a config in the same way as `serve`, including
-    /// `registry_extra` and the last saved download from `registry_url`.
+    /// Like `serve`, reads the settings of a site from a config, including `registry_extra` and the
+    /// last saved download from `registry_url`.
     pub(crate) fn of_site(config: &Config, site: &config::SiteConfig) -> Result<Self, ConfigError> {
         let registry = config::load_registry(&config.registry)?;
         let checks = site.checks(&registry).with_registry(registry.clone());
@@ -257,14 +257,14 @@ impl EvaluatorSettings {
         Ok(Self { registry, policy, checks, refusals, checks_senders: config.identity.is_some() })
     }
 
-    /// Returns a copy of the settings for the robots.txt of `host`, which the messages of the
-    /// checks contain.
+    /// Returns a copy of the settings for the robots.txt of `host`. The messages of the checks
+    /// contain this host.
     pub(crate) fn for_host(&self, host: &str) -> Self {
         Self { checks: self.checks.clone().site_host(host), ..self.clone() }
     }
 }
 
-/// Compiles the rules of a robots.txt in the same way as `serve`.
+/// Compiles the rules of a robots.txt, as `serve` does.
 pub(crate) fn compile(robots: &RobotsTxt, reading: Reading, registry: &Registry) -> RuleSet {
     robots.compile_with(reading, |name| registry.stands_for(name.value()))
 }

@@ -45,7 +45,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metad
     Ok((octets, metadata))
 }
 
-/// Reads a regular file, and returns its contents.
+/// Reads a regular file.
 ///
 /// # Errors
 ///
@@ -88,8 +88,8 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| file.write_all(bytes))
 }
 
-/// Does the same as [`replace`], and syncs the new file to the disk, so that the file survives a
-/// crash of the machine.
+/// Like [`replace`], but syncs the new file to the disk, so that it survives a crash of the
+/// machine.
 pub(crate) fn replace_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     replace_by(path, |file| {
         file.write_all(bytes)?;
@@ -120,8 +120,8 @@ pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
 }
 
 /// Overwrites a file in place with JSON that is not longer than the file. Works even on a full
-/// disk, where a new file cannot be created. If the process ends during the write, the file
-/// contains invalid JSON. Blocks.
+/// disk, unlike creating a new file. If the process ends during the write, the file contains
+/// invalid JSON. Blocks.
 ///
 /// # Errors
 ///

@@ -161,9 +161,8 @@ impl TooManyOctets {
     }
 }
 
-/// A wrapper around a decoder. The wrapper converts the errors of the decoder (invalid or
-/// incomplete data) with the function `named`. Errors of the underlying reader are returned
-/// unchanged.
+/// A wrapper around a decoder. Converts the errors of the decoder (invalid or incomplete data) with
+/// the function `named`. Errors of the underlying reader are returned unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
     pub(crate) octets: R,

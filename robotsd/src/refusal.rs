@@ -20,8 +20,8 @@ pub(crate) use self::cases::{AnsweringCase, CaseAnswer, CaseServer, ExpectedRefu
 
 use crate::word_enum::word_enum;
 
-/// Allowed statuses of the response to a refused request. 2xx and 3xx are not allowed because they
-/// do not refuse a request, and 5xx because crawlers treat them as a problem of the site. A 401
+/// Allowed statuses of the response to a refused request. 2xx and 3xx are excluded because they do
+/// not refuse a request, and 5xx because crawlers treat them as a problem of the site. A 401
 /// response needs a challenge, so the config can set this status only in a `[[site.refusal.case]]`.
 pub(crate) const REFUSAL_STATUSES: [StatusCode; 7] = [
     StatusCode::FORBIDDEN,
@@ -244,8 +244,8 @@ fn refuse_unsafe(context: &HtmlContext, placeholder: Placeholder, name: &str) ->
     }
 }
 
-/// Maximum length of a value in a refusal page, in characters. Clients can send longer values,
-/// which are truncated.
+/// Maximum length of a value in a refusal page, in characters. Longer values are truncated,
+/// except the contact.
 const SHOWN: usize = 512;
 
 word_enum! {
@@ -266,8 +266,9 @@ word_enum! {
 }
 
 impl Placeholder {
-    /// Reports whether the value contains no text from a request or from a robots.txt, which may be
-    /// fetched from another server. Values with such text are not safe in every attribute.
+    /// Reports whether the value is free of text from requests and from robots.txt files. Such text
+    /// is not safe in every attribute, because clients control requests, and a robots.txt may be
+    /// fetched from another server.
     const fn is_trusted(self) -> bool {
         matches!(self, Self::Contact | Self::Line | Self::Status | Self::Title)
     }

@@ -122,8 +122,8 @@ impl NextStep {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConfigReport {
     pub(crate) path: String,
-    /// `accepted` if the file is in force. `rejected` if the file cannot be used, so that the
-    /// previous config stays in force.
+    /// `accepted` if the file is in force. `rejected` if the file cannot be used; the previous
+    /// config then stays in force.
     pub(crate) state: String,
     pub(crate) accepted: String,
     pub(crate) rejected: Option<RejectedConfigReport>,
@@ -195,10 +195,10 @@ pub(crate) struct RateStoreReport {
     pub(crate) outages: u64,
     /// Number of queries to the store, by result: `answered`, `late` or `failed`.
     pub(crate) calls: Vec<KindCount>,
-    /// Number of requests of rate-limited crawlers, by result. The store allowed the requests in
-    /// `allowed`, and denied the requests in `denied`. The process denied the requests in
-    /// `known-denied` because of an earlier answer of the store. The process counted the requests
-    /// in `alone` without the store.
+    /// Number of requests of rate-limited crawlers, by result. `allowed` and `denied` count
+    /// requests that the store allowed or denied. `known-denied` counts requests that the process
+    /// denied because of an earlier answer of the store. `alone` counts requests that the process
+    /// counted without the store.
     pub(crate) requests: Vec<KindCount>,
 }
 
@@ -216,7 +216,7 @@ pub(crate) struct UpgradeReport {
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RegistryReport {
     pub(crate) crawlers: usize,
-    /// Number of crawlers whose rows were checked against the operator's documentation.
+    /// Number of crawlers whose registry rows were checked against the operator's documentation.
     pub(crate) checked: usize,
     /// Day of the latest check against an operator's documentation.
     pub(crate) last_checked: Option<String>,
@@ -256,8 +256,8 @@ pub(crate) struct IdentityReport {
     pub(crate) suspects: Vec<SuspectReport>,
     /// Messages about missing evidence, one message per cause. The log contains the same messages.
     pub(crate) problems: Vec<String>,
-    /// Why the data about network paths is not saved and will be lost when the process ends; `None`
-    /// if it is saved.
+    /// Why the data about network paths is not saved, so that it will be lost when the process
+    /// ends; `None` if the data is saved.
     pub(crate) paths_problem: Option<String>,
 }
 

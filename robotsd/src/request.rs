@@ -53,8 +53,8 @@ impl SiteJudge {
         };
         let judgement = self.layer.decide(&original);
         let wait = match (&self.store, judgement.rate_limited()) {
-            // The future is boxed, because few requests wait for the store and all other requests
-            // should not need memory for it.
+            // The future is boxed, so that the many requests that do not wait for the store need no
+            // memory for it.
             (Some(store), Some(rate_limited)) => Box::pin(store.ask(rate_limited)).await,
             _ => None,
         };

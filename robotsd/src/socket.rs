@@ -33,8 +33,8 @@ impl Socket {
         }
     }
 
-    /// Returns 1 if at least one byte has been received, otherwise 0. Received bytes stay in the
-    /// kernel's buffer.
+    /// Returns 1 if received bytes are waiting, and 0 if the peer has ended the connection. Returns
+    /// the error `WouldBlock` if nothing has arrived. The bytes stay in the kernel's buffer.
     ///
     /// With TLS, encrypted bytes count, even the bytes of a record without content.
     pub(crate) fn peek(&self) -> io::Result<usize> {

@@ -107,8 +107,7 @@ pub(crate) fn is_http(scheme: &[u8]) -> bool {
     scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https")
 }
 
-/// Reports whether `word` begins like a host name, which means that it is probably a URL without a
-/// scheme.
+/// Reports whether `word` begins like a host name. If so, it is probably a URL without a scheme.
 fn begins_with_host(word: &str) -> bool {
     let first = word.split(['/', '?', '#']).next().unwrap_or_default();
     let is_name = |host: &str| host.chars().all(|char| char.is_alphanumeric() || matches!(char, '.' | '-' | '_'));

@@ -69,8 +69,8 @@ impl Answer {
         self
     }
 
-    /// Adds `mark`, the decision of this layer, to the extensions of the forwarded request for
-    /// inner layers.
+    /// Adds `mark`, this layer's decision for inner layers, to the extensions of the forwarded
+    /// request.
     pub(super) fn with(mut self, mark: Option<OuterDecision>) -> Self {
         if let Some(mark) = mark {
             self.extensions.insert(mark);

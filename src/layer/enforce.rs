@@ -2,9 +2,10 @@
 //! agents, evaluate the rules, decide, and create the answer.
 //!
 //! The snapshot is loaded only once per request. Judging a request that passes usually allocates no
-//! memory. Cookies are read only if a group of the robots.txt applies to the agent. The path is
-//! evaluated only if such a group applies, or if the layer adds fields to responses. Usually, no
-//! group applies to browsers, so the length of the path does not matter for most requests.
+//! memory. Cookies are read and the path is evaluated only if a group of the robots.txt applies to
+//! the agent, or if the sender is an impostor that the policy tags or refuses. The path is also
+//! evaluated if the layer adds fields to responses. Usually, no group applies to browsers, so the
+//! time to judge most requests does not depend on the length of the path.
 
 use std::cell::OnceCell;
 use std::net::IpAddr;
@@ -128,7 +129,7 @@ impl Enforcer {
         unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
-    /// Returns the site of the request's host. If there is none, logs a warning.
+    /// Returns the site of the request's host. If no site has this host, logs a warning.
     fn site_of<'s>(&self, sites: &'s SitesGuard<'_>, request: &OriginalRequest<'_>) -> Option<&'s LiveRobots> {
         let live = sites.find(|| request.site_key());
         #[cfg(feature = "tracing")]
@@ -167,8 +168,8 @@ impl Enforcer {
             }
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
-            // No group applies to the agent, so the request needs no decision and no record. Most
-            // requests of browsers end here.
+            // If no agent is a crawler and no group applies, the request needs neither decision nor
+            // record. Most requests of browsers end here.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -248,10 +249,10 @@ impl Enforcer {
         }
     }
 
-    /// Reports whether the request's sender cannot be checked yet, because a DNS lookup of its
-    /// address is still pending. Returns `false` if an outer layer has already judged the request
-    /// without waiting. `lookups` counts the cache lookup of the request's agents. If this lookup
-    /// has already been counted, `lookups` is `None`.
+    /// Reports whether a pending DNS lookup of the sender's address may change the result of the
+    /// sender check. Returns `false` if an outer layer has already judged the request without
+    /// waiting. `lookups` counts the cache lookup of the request's agents. If this lookup has
+    /// already been counted, `lookups` is `None`.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };
@@ -262,12 +263,12 @@ impl Enforcer {
         // A panic in one of the application's functions is not counted here. The same function
         // panics again when the layer judges the request, and that panic is counted.
         let awaited = AssertUnwindSafe(|| {
-            // The target is needed here, too, because a signature may cover the target.
+            // The target is set here, too, because a signature may cover it.
             let request = self.with_target(request);
             let is_awaited = self.with_agents(content, &request, lookups, |agents| {
                 check.is_awaited(&request, agents, || self.address(&request))
             });
-            // A wait after the judgement would only delay the request.
+            // If an outer layer has already judged the request, waiting would only delay it.
             let is_late = is_awaited && self.outer_decision(live, &request).is_some_and(|mark| mark.is_sender_checked);
             if is_late {
                 live.site.counts.count_late_wait();
@@ -393,8 +394,7 @@ impl<'j> JudgedRequest<'j> {
     /// Returns the key of the request's rate limit bucket, with the quota and the rate mode; `None`
     /// if the request has no rate limit.
     ///
-    /// A verified crawler has its own bucket, so clients that pretend to be this crawler cannot use
-    /// up its quota; see [`rate`](crate::rate).
+    /// The module [`rate`](crate::rate) explains how the bucket is chosen.
     fn bucket(&self, decision: &Decision<'_>) -> Option<(RateKey<'j>, Quota, RateMode)> {
         let rate_limit = decision.rate_limit?;
         let policy = &self.snapshot.policy;
@@ -486,9 +486,9 @@ impl<'j> JudgedRequest<'j> {
 
     fn refusal(&self, event: &Event<'_>) -> Response<Bytes> {
         let custom = match &self.layer.refuse_with {
-            // The application's own refusal is not used for rate limits, because its status may not
-            // be 429. Crawlers slow down only after a 429; after another 4xx status, they treat the
-            // page as unavailable.
+            // The application's own refusal is not used for rate limits, because its status may
+            // differ from 429. Crawlers slow down only after a 429; after another 4xx status, they
+            // treat the page as unavailable.
             Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
             _ => None,
         };
@@ -504,7 +504,8 @@ impl<'j> JudgedRequest<'j> {
 }
 
 impl Enforcer {
-    /// Returns the outer layer's decision if this layer does not judge the request again.
+    /// Returns the decision that an outer layer has stored; always `None` if this layer does not
+    /// support nested routers.
     fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target.and_then(|_| self.outer_decision(live, request))
     }

@@ -49,8 +49,8 @@ pub(super) struct Enforcer {
 /// The state that a layer and its clones share.
 #[derive(Default)]
 pub(super) struct LayerNotes {
-    /// The hosts without a site that the layer has logged. The number of slots limits the log,
-    /// because a client can send any host.
+    /// Hosts that belong to no site and have already been logged. The number of slots limits these
+    /// log lines, because a client can send any host.
     #[cfg(feature = "tracing")]
     pub(super) unknown_hosts: [OnceLock<Box<[u8]>>; 16],
     /// Whether the application serves `/robots.txt` from its own route, with a
@@ -99,7 +99,7 @@ pub(super) enum Counting {
     /// The caller of [`RobotsLayer::decide`](super::RobotsLayer::decide) counts the request, in a
     /// store that several processes share.
     InStore,
-    /// The request is not counted, because another layer has already counted and refused it.
+    /// The request is not counted, because another layer has already refused it.
     Before,
 }
 
@@ -171,7 +171,8 @@ impl Enforcer {
         self.sender_check.as_ref().map(|check| &check.verifier)
     }
 
-    /// Returns what the layer lacks to wait for evidence, and the function that sets it.
+    /// Returns the missing setting that the layer needs to wait for evidence, and the function that
+    /// sets it; `None` if no setting is missing.
     #[cfg(all(feature = "verify", feature = "tracing"))]
     pub(super) fn missing_for_wait(&self) -> Option<(&'static str, &'static str)> {
         match (self.verifier(), &self.address_from) {

@@ -1,5 +1,5 @@
-//! Classes of header fields that operators and applications cannot set, and a function that adds to
-//! the `Vary` field.
+//! Classes of header fields that operators and applications cannot set, and a function that adds
+//! `User-Agent` to the `Vary` field.
 //!
 //! The functions that take a name as a string expect the result of [`plain_name`], because some
 //! servers do not distinguish `Content_Length` from `Content-Length`.

@@ -14,9 +14,9 @@ use http::header::{FORWARDED, HeaderMap, HeaderName};
 /// The route of a request from the client to this server, as reported by trusted proxies.
 #[derive(Debug)]
 pub struct ForwardedWay {
-    /// The addresses from the peer to the client; never empty. The last address is the client's,
-    /// which is the first untrusted address, or the last valid address if all addresses are
-    /// trusted. The port is 0 if the field contains no port.
+    /// The addresses from the peer to the client; never empty. The last address is the client's:
+    /// the first untrusted address or, if all addresses are trusted, the last valid one. The port
+    /// is 0 if the field contains no port.
     pub hops: Vec<SocketAddr>,
     /// The scheme of the client's request: from the client's entry in `Forwarded`, or the last
     /// value of `X-Forwarded-Proto`.
@@ -45,8 +45,8 @@ impl ForwardedWay {
         Self { hops, scheme: last_of(fields, &X_FORWARDED_PROTO), host: last_of(fields, &X_FORWARDED_HOST) }
     }
 
-    /// Returns the address of the client that the fields name, if every proxy is trusted; `None` if
-    /// there is no field, or its last entry is invalid.
+    /// Returns the client's address according to the fields, as if every proxy were trusted; `None`
+    /// if there is no field, or if its last entry is invalid.
     pub(super) fn leftmost(fields: &HeaderMap) -> Option<IpAddr> {
         if ![X_FORWARDED_FOR, FORWARDED].iter().any(|name| fields.contains_key(name)) {
             return None;
@@ -83,7 +83,7 @@ fn way_back(
     (way, last)
 }
 
-/// Returns the last entry of a comma-separated field, which the nearest proxy added.
+/// Returns the entry that the nearest proxy added to a comma-separated field: the last one.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
@@ -153,8 +153,8 @@ fn hop(element: &[u8]) -> Option<Hop> {
     Some(Hop { address: node(&address?)?, scheme, host })
 }
 
-/// Splits `text` at the last delimiter outside quotes. Without a delimiter, returns `None` and the
-/// whole text.
+/// Splits `text` at the last delimiter outside quotes. If there is no such delimiter, returns
+/// `None` and the whole of `text`.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
     for (at, octet) in text.iter().enumerate().rev() {

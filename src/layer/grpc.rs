@@ -82,7 +82,7 @@ pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
 
-/// Escapes a message for `grpc-message`: `%`, and bytes outside printable ASCII.
+/// Percent-encodes `%` and all bytes outside printable ASCII, for `grpc-message`.
 fn escaped(message: &str) -> String {
     let ends = message.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = ends.take_while(|end| *end <= MAX_MESSAGE).last().unwrap_or_default();

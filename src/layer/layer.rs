@@ -141,7 +141,7 @@ impl RobotsLayer {
     ///
     /// List every proxy between the clients and the application, and nothing else. The layer trusts
     /// the fields `X-Forwarded-For` and `Forwarded` of every peer in these networks, so each of
-    /// these peers can claim an address in an exempt network for its client. If a proxy sets only
+    /// these peers can make its client appear to be in an exempt network. If a proxy sets only
     /// `Forwarded`, it must also remove any `X-Forwarded-For` that a client sends.
     ///
     /// ```
@@ -232,8 +232,8 @@ impl RobotsLayer {
 
     /// Lets the caller count rate-limited requests in a store that several processes share.
     /// [`decide`](Self::decide) then returns a [`Judgement`] that contains the key of the bucket in
-    /// the store. [`respond`](Self::respond) cannot wait for a store, so this function counts
-    /// requests in the process even if a store is set.
+    /// the store. [`respond`](Self::respond) cannot wait for a store, so it always counts requests
+    /// in this process.
     #[doc(hidden)]
     pub fn counted_in_store(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::InStore)
@@ -242,16 +242,16 @@ impl RobotsLayer {
     /// Restricts the layer to creating refusals. Use such a layer if a proxy cannot forward a
     /// refusal: after another layer for the same sites has refused a request, the proxy fetches the
     /// refusal with a second request. A layer that only creates refusals does not count requests.
-    /// If a crawl delay applies and the rules allow the second request, the response is 429: the
-    /// first request must have been refused because the delay had not passed.
+    /// If a crawl delay applies and the rules allow the second request, the response is 429,
+    /// because the first request was probably refused for arriving too soon.
     #[doc(hidden)]
     pub fn refusals_only(self) -> Self {
         self.with(|enforcer| enforcer.counting = Counting::Before)
     }
 
     /// Declares that another server, such as a CDN, answers requests for `/robots.txt`. The layer
-    /// then does not log a warning if it has judged 100 requests of crawlers and none was for
-    /// `/robots.txt` ([`Status::unserved`](crate::live::Status::unserved)).
+    /// then omits the warning that it would log after judging 100 requests of crawlers, none of
+    /// them for `/robots.txt` ([`Status::unserved`](crate::live::Status::unserved)).
     pub fn robots_txt_served_elsewhere(self) -> Self {
         self.with(|enforcer| enforcer.robots_txt = RobotsTxtPlace::Elsewhere)
     }
@@ -273,7 +273,8 @@ impl RobotsLayer {
     ///
     /// - requests that robots.txt disallows, even if they are only tagged or observed;
     /// - requests that come before the crawl delay has passed
-    ///   ([`Reason::Limited`](crate::policy::Reason::Limited));
+    ///   ([`Reason::Limited`](crate::policy::Reason::Limited) or
+    ///   [`Reason::LimitObserved`](crate::policy::Reason::LimitObserved));
     /// - requests of impostors, if the policy tags or refuses these requests, or would do so in the
     ///   mode `refuse`.
     ///
@@ -404,7 +405,7 @@ impl RobotsLayer {
     /// [`Judgement::respond`]. Take [`Answer::response_fields`] from the answer before you call
     /// [`Answer::respond`], and add them to the response with
     /// [`ResponseFields::add_to`](crate::parts::ResponseFields::add_to). If you do not take the
-    /// fields from the answer, the layer logs a warning for the first response that lacks fields.
+    /// fields from the answer, the layer logs a warning for the first response that lacks them.
     ///
     /// This example uses `respond` in an axum app with `middleware::from_fn_with_state`:
     ///
@@ -519,8 +520,8 @@ impl<S> Layer<S> for SameBodyLayer {
 
 robots_core::debug_as!(|it| RobotsLayer { sites: it.enforcer.sites });
 
-/// The judgement of a request, from [`RobotsLayer::decide`]. Its answer is created by
-/// [`respond`](Self::respond).
+/// The judgement of a request, from [`RobotsLayer::decide`]. [`respond`](Self::respond) creates the
+/// answer.
 #[must_use]
 pub struct Judgement<'r> {
     enforcer: &'r Enforcer,
@@ -529,9 +530,10 @@ pub struct Judgement<'r> {
 }
 
 impl Judgement<'_> {
-    /// Returns the rate limit bucket of the request; `None` if the request has no rate limit. If
-    /// the request has a bucket, [`respond`](Self::respond) notifies the observers. Otherwise, the
-    /// observers were notified before this judgement was returned.
+    /// Returns the rate limit bucket of the request; `None` if the request has no rate limit, or if
+    /// the layer itself counts requests. If the request has a bucket, [`respond`](Self::respond)
+    /// notifies the observers. Otherwise, the observers were notified before this judgement was
+    /// returned.
     #[doc(hidden)]
     pub const fn rate_limited(&self) -> Option<&RateLimitedRequest> {
         match &self.judged {
@@ -542,9 +544,9 @@ impl Judgement<'_> {
 
     /// Returns the answer to the request. If `wait` is `None`, requests with a crawl delay are
     /// counted in this process. If several processes count requests in a shared store, `wait` is
-    /// the waiting time that the store returned; zero means that the request passes. If the store
-    /// allows a request, the request also takes a token from the local bucket, so that the local
-    /// bucket is up to date if the process later has to count without the store.
+    /// the waiting time that the store returned; zero means that the request passes. A request that
+    /// the store allows also takes a token from the local bucket, so that this bucket is up to date
+    /// if the process later has to count without the store.
     pub fn respond(self, wait: Option<Duration>) -> Answer {
         self.enforcer.answer_judged(self.judged, *self.request, wait)
     }

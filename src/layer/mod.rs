@@ -25,8 +25,8 @@
 //! ([`OriginalRequest::is_grpc_call`](crate::parts::OriginalRequest::is_grpc_call)) is answered
 //! with the gRPC status `PERMISSION_DENIED` and no body, because gRPC clients do not read the body
 //! of an HTTP error response. A gRPC-Web call is answered like any other request, because its
-//! client converts 403 to `PERMISSION_DENIED`. By default, groups for `*` do not apply to calls,
-//! because calls are `POST` requests
+//! client converts 403 to `PERMISSION_DENIED`. By default, groups for `*` do not apply to gRPC
+//! calls, because these are `POST` requests
 //! ([`PolicyBuilder::wildcard_methods`](crate::policy::PolicyBuilder::wildcard_methods)).
 //!
 //! In the modes [`Mode::Off`](crate::policy::Mode::Off) and
@@ -45,8 +45,7 @@
 //!
 //! A request is judged by the agent that its `User-Agent` *claims*. This claim can be checked by a
 //! `Verifier` (feature `verify`, `RobotsLayer::verifier`) or by a function of the application
-//! ([`RobotsLayer::identity_from`]). If you set neither a `Verifier` nor a function, false claims
-//! are not detected.
+//! ([`RobotsLayer::identity_from`]). If you set neither of them, false claims are not detected.
 //!
 //! Put the layer outside caches, and outside every layer that rewrites paths or methods, because
 //! the robots layer must judge the request as the client sent it. If the robots layer must be
@@ -68,7 +67,7 @@
 //! wrap the fallback, it does not answer `/robots.txt`. A `route_layer` does not receive requests
 //! for `/robots.txt`, because no route matches them. `RobotsLayer::for_axum08` also works in a
 //! `ServiceBuilder` within an axum app. `docs/src/howto/library.md` describes all cases, and how to
-//! arrange this layer and other layers.
+//! order the layers.
 //!
 //! To exempt networks, the layer must know the client's address. `for_axum08` finds the address if
 //! the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. A layer from

@@ -76,9 +76,9 @@ pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> b
     false
 }
 
-/// The decision that a layer stores in the extensions of a judged request, with the site and
-/// everything that the decision depends on. The type is private, so an application cannot forge a
-/// decision.
+/// The decision that a layer stores in the extensions of a judged request, with the site, method,
+/// target and `User-Agent` that the decision is for. The type is private, so an application cannot
+/// forge a decision.
 ///
 /// If a service between two layers changes the method, the target or the `User-Agent` of a request,
 /// the inner layer judges the request again. The inner layer also judges the request again if the

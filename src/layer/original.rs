@@ -113,9 +113,9 @@ impl<'a> OriginalRequest<'a> {
     /// content type](Self::has_grpc_type). The HTTP version is not checked after a call of
     /// [`with_target`](Self::with_target), because it is then unknown.
     ///
-    /// Clients and caches without gRPC support would treat the refusal of a gRPC call, which has
-    /// status 200 and no body, as an empty page. So a request with the content type of gRPC, but
-    /// another method or version, does not count as a gRPC call.
+    /// Clients and caches without gRPC support would treat a gRPC refusal, which has status 200 and
+    /// no body, as an empty page. So a request with the content type of gRPC, but another method or
+    /// version, does not count as a gRPC call.
     pub fn is_grpc_call(&self) -> bool {
         // The method is checked first, because few requests use `POST`.
         *self.method == Method::POST
@@ -162,7 +162,8 @@ impl<'a> OriginalRequest<'a> {
         }
     }
 
-    /// Returns the request's own URI; `None` if the target was found or set in another way.
+    /// Returns the request's own URI; `None` if the judged target comes from an extension or from
+    /// [`with_target`](Self::with_target).
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
         if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }

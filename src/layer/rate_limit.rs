@@ -26,7 +26,7 @@ pub struct RateLimitedRequest {
     /// - the crawler's product token in lower case, or `*` if neither the registry nor the
     ///   robots.txt contains the crawler's name (a client may have invented such a name);
     /// - the result of checking who sent the request;
-    /// - the client's network, if the client's claim to be the crawler is not verified.
+    /// - the client's network, if its claim to be the crawler is neither verified nor refuted.
     pub key: String,
     /// Minimum average time between two requests.
     pub interval: Duration,

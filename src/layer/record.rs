@@ -35,7 +35,8 @@ const MAX_NAME: usize = 128;
 pub struct Record {
     /// The agent, with its class, category and product tokens.
     pub agent: Agent,
-    /// The agent's first product token; `None` if the agent has another name.
+    /// The agent's first product token, used as its name; `None` if the agent has a registered or
+    /// declared name.
     token: Option<String>,
     /// The result of checking who sent the request; `None` if senders are not checked.
     pub identity: Option<Identity>,
@@ -48,8 +49,8 @@ pub struct Record {
     /// [`Mode::Refuse`](crate::policy::Mode::Refuse) after the end of any grace period, regardless
     /// of the current mode. This value shows the effect of `Refuse` before you enable this mode.
     pub would: UnderRefuse,
-    /// The end of the grace period; the latest end if there are several grace periods. Before this
-    /// end, the request is only observed, because the previous version of the robots.txt did not
+    /// The end of the grace period; the latest end if there are several grace periods. Until then,
+    /// the request is only observed, because the previous version of the robots.txt did not
     /// disallow or limit it. `None` if no grace period applies, or if the request would pass
     /// without a grace period.
     pub grace_end: Option<SystemTime>,
@@ -81,7 +82,7 @@ pub struct Record {
     pub hash: VersionHash,
 }
 
-/// Serializes the fields for a log, except `signs` and `hash`.
+/// Serializes the fields for a log, but not the grace period, the crawl delay, `signs` or `hash`.
 #[cfg(feature = "serde")]
 impl serde::Serialize for Record {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -200,7 +201,7 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request came before the crawl delay had passed, stores the number that `turn` returns
+    /// If the request is refused because of its crawl delay, stores the number that `turn` returns
     /// in the record's [`Limit`].
     pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
@@ -294,8 +295,8 @@ const WITH_UNDERSCORE: HeaderName = HeaderName::from_static("robots_verdict");
 const MAX_RULE: usize = 256;
 
 /// Reports whether a request has a verdict field, with a hyphen or an underscore. Comparing the
-/// names of all fields is faster than two lookups, because requests have few fields, and most names
-/// have another length than the verdict field's.
+/// names of all fields is faster than two lookups, because requests have few fields, and most of
+/// their names differ in length from the verdict field's name.
 pub(super) fn is_present(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| *name == Record::FIELD || *name == WITH_UNDERSCORE)
 }

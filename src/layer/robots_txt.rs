@@ -1,7 +1,4 @@
 //! Responds to requests for `/robots.txt` (RFC 9309, section 2.3; RFC 9110, sections 8.8 and 13).
-//!
-//! The header fields are created only once per version of the robots.txt, and cloned for each
-//! response.
 
 use std::time::Duration;
 

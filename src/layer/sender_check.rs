@@ -62,9 +62,9 @@ impl SenderCheck {
         Self { scheme_from: Some(Arc::new(scheme)), ..self }
     }
 
-    /// Returns the sender of a request whose `User-Agent` names these agents. Does not wait for
-    /// missing evidence: the claim of this request is undecided, and the evidence is fetched for
-    /// later requests.
+    /// Returns the sender of a request whose `User-Agent` names these agents. If evidence is
+    /// missing, does not wait: the claim of this request is undecided, and the evidence is fetched
+    /// for later requests.
     pub(super) fn sender(
         &self,
         origin: &str,

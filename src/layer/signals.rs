@@ -45,7 +45,7 @@ keyword_enum! {
     /// Which responses repeat the usage preferences of the robots.txt in a `Content-Usage` field.
     #[derive(Default)]
     UsageField, "a mode of Content-Usage", {
-        /// No response. This is the default.
+        /// No response. The default.
         #[default]
         Off = "off",
         /// Responses for a path that has the same usage preferences for all crawlers that may fetch
@@ -91,8 +91,8 @@ impl FieldRule {
     /// warning for an empty list, and for each name of a crawler or operator that has no effect on
     /// any site, for example because the name is misspelled.
     ///
-    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would be an
-    /// empty list:
+    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would count
+    /// as an empty list:
     ///
     /// ```compile_fail,E0277
     /// # use tower_robots::layer::FieldRule;
@@ -128,8 +128,8 @@ pub struct Signals {
 
 impl Signals {
     /// Sets which responses get a `Content-Usage` field. Default: [`UsageField::Off`]. If the
-    /// robots.txt has only `Content-Signal` lines, no response gets the field, and
-    /// [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning.
+    /// robots.txt states preferences only in `Content-Signal` lines, no response gets the field,
+    /// and [`RobotsLayer::signals`](super::RobotsLayer::signals) logs a warning.
     pub const fn usage(mut self, usage: UsageField) -> Self {
         self.usage = usage;
         self
@@ -156,8 +156,8 @@ impl Signals {
         self.trace_missing_usage(&snapshots);
     }
 
-    /// Logs a warning for each rule with an empty list of crawlers, and for each crawler or operator
-    /// in the rules if its name has no effect on any site.
+    /// Logs a warning for each rule with an empty list of crawlers, and for each listed name that
+    /// has no effect on any site.
     #[cfg(feature = "tracing")]
     fn trace_unknown_crawlers(&self, snapshots: &[Arc<Snapshot>]) {
         for rule in &self.fields {
@@ -179,8 +179,8 @@ impl Signals {
         }
     }
 
-    /// Logs a warning if responses should get `Content-Usage` fields, but the sites state their
-    /// preferences only in content-signal lines.
+    /// Logs a warning if `Content-Usage` is enabled, but the sites state preferences only in
+    /// `Content-Signal` lines.
     #[cfg(feature = "tracing")]
     fn trace_missing_usage(&self, snapshots: &[Arc<Snapshot>]) {
         let contents = || snapshots.iter().filter_map(|snapshot| snapshot.content.as_deref());
@@ -218,9 +218,9 @@ impl Signals {
         Some(Box::new(found))
     }
 
-    /// Returns the same fields as [`Signals::response_fields`], but without the site whose
-    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts the fields that the
-    /// response already has. So these fields are not counted.
+    /// Returns the same fields as [`Signals::response_fields`], but not linked to a site. So if the
+    /// response already has one of the fields, no
+    /// [`Status::kept_fields`](crate::live::Status::kept_fields) counts it.
     #[doc(hidden)]
     pub fn fields_of(
         &self,
@@ -306,8 +306,8 @@ pub struct ResponseFields {
 impl ResponseFields {
     /// Adds the fields to the response of the inner service or the upstream. If the response
     /// already has `Link` or `X-Robots-Tag` with another value, adds a second line. If the response
-    /// already has any other field with another value, does not add the field, and increments
-    /// [`Status::kept_fields`](crate::live::Status::kept_fields).
+    /// already has one of the other fields with another value, does not add this field, and
+    /// increments [`Status::kept_fields`](crate::live::Status::kept_fields).
     pub fn add_to(mut self, status: StatusCode, headers: &mut HeaderMap) {
         if status.is_informational() {
             return;
@@ -326,7 +326,7 @@ impl ResponseFields {
         }
     }
 
-    /// Counts that the fields are lost, because the application did not add them to its response.
+    /// Counts the fields as lost, because the application did not add them to its response.
     pub(super) fn count_as_lost(self) {
         if let Some(live) = self.live {
             live.site.counts.count_lost_fields();
@@ -352,8 +352,8 @@ impl ResponseFields {
     }
 }
 
-/// Adds a field. If the response already has the field with another value, and only one line of it
-/// may exist, returns `false` and adds nothing.
+/// Adds a field. If the response already has the field with another value, and the field may have
+/// only one line, returns `false` and adds nothing.
 fn add(headers: &mut HeaderMap, (name, value): (HeaderName, HeaderValue)) -> bool {
     let is_additive = name == X_ROBOTS_TAG || name == LINK;
     // If the response has too many fields, the field is not added.

@@ -109,9 +109,9 @@ impl VerifyLayer {
 
     /// Creates a layer that waits for evidence from the [`Verifier`] of `layer`. A request waits
     /// for at most `wait`, and never longer than [`VerifyLayer::MAX_WAIT`]. Requests do not wait if
-    /// `wait` is zero, or if `layer` has no `Verifier` or no [`RobotsLayer::address_from`]. If one
-    /// of the two is missing, a warning is logged. Later changes of `layer` have no effect on the
-    /// new layer.
+    /// `wait` is zero, or if `layer` has no `Verifier` or no [`RobotsLayer::address_from`]. A
+    /// missing `Verifier` or `address_from` is logged as a warning. Later changes of `layer` have
+    /// no effect on the new layer.
     ///
     /// `VerifyLayer` and `RobotsLayer` each look up the agents of a request in the cache, so
     /// [`RobotsLayer::count_agent_lookups`] counts each request twice. To count each request once,
@@ -192,7 +192,7 @@ where
             None => State::Called { future: self.inner.call(request) },
             Some(evidence) => {
                 let next = self.inner.clone();
-                // Only the service that was polled is ready; its clone is not.
+                // Only the service whose `poll_ready` was called is ready; its clone is not.
                 let service = mem::replace(&mut self.inner, next);
                 State::Waiting { waiting: Some(Box::new(Waiting { service, request, evidence })) }
             }

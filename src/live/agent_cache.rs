@@ -112,9 +112,7 @@ impl AgentCache {
         }
     }
 
-    /// Returns the agents in a header. If the header is not in the cache, recognises the agents. Do
-    /// not store the result, because it may contain an `arc_swap` guard, which should be dropped
-    /// soon.
+    /// Returns the agents in a header. If the header is not in the cache, recognises the agents.
     pub(super) fn get(
         &self,
         header: &[u8],
@@ -200,10 +198,10 @@ impl Drop for AgentCache {
 
 robots_core::debug_as!(|_it| AgentCache {});
 
-/// Counters of cache lookups, one lookup per `User-Agent` line.
+/// Counters of cache lookups. Each `User-Agent` line is one lookup.
 ///
-/// Each thread that serves requests needs a layer with its own counters, because a counter is
-/// incremented with a load and a store, which is cheaper than an atomic addition to memory that all
+/// Each thread that serves requests needs a layer with its own counters. A counter is incremented
+/// with a load and a store, because this is cheaper than an atomic addition to memory that all
 /// cores write. If two threads share counters, some lookups are not counted, but none is counted
 /// twice. Any thread may read the counters.
 #[derive(Default)]

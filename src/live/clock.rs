@@ -37,7 +37,7 @@ impl Clock {
         (self.read)()
     }
 
-    /// Returns the steady time for rate limits and grace periods, which does not change when the
+    /// Returns the steady time for rate limits and grace periods, which is unaffected if the
     /// system's clock is set. Clocks that begin at the same instant
     /// ([`beginning`](Self::beginning)) return the same steady time.
     pub(crate) fn elapsed(&self) -> Duration {
@@ -51,7 +51,8 @@ impl Clock {
         }
     }
 
-    /// Returns the clock with a steady time ([`elapsed`](Self::elapsed)) that begins at `since`.
+    /// Returns a clock whose steady time ([`elapsed`](Self::elapsed)) begins at `since`, unless it
+    /// is the wall time.
     pub(super) fn beginning(self, since: Instant) -> Self {
         Self { since: self.since.map(|_| since), ..self }
     }
@@ -82,7 +83,7 @@ fn coarse_time() -> SystemTime {
 
 robots_core::debug_as!(|it| Clock { now: it.now() });
 
-/// The start of the year 10000, which HTTP dates cannot express, in seconds since 1970.
+/// The start of the year 10000, in seconds since 1970. HTTP dates can express only earlier times.
 const END: u64 = 253_402_300_800;
 
 /// Formats an HTTP date; `None` if the time is before 1970 or after 9999, because HTTP dates cannot

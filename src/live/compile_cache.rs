@@ -36,14 +36,15 @@ pub struct CompileCache {
 }
 
 struct SharedCompilations {
-    /// Compiled versions by hash. A version is compiled more than once only if its sites have
-    /// different settings.
+    /// The compiled versions, keyed by hash. A version is compiled more than once only if its sites
+    /// have different settings.
     versions: Mutex<HashMap<VersionHash, Vec<Compilation>>>,
     budget: Arc<Budget>,
     networks: Arc<NetworkBuckets>,
     /// Number of [`SiteBuckets`] created so far, which is the id of the next `SiteBuckets`.
     sites: AtomicU64,
-    /// Rate limit buckets, by the name of the site. Sites without a name are not in this map.
+    /// Rate limit buckets, keyed by `SiteSettings::counted_as`. Sites without such a name are not
+    /// in this map.
     counted: Mutex<HashMap<String, SiteBuckets>>,
     /// When the steady clock for the rate limits started.
     began: Instant,
@@ -87,7 +88,7 @@ impl CompileCache {
         self.shared.began
     }
 
-    /// Returns the compiled version; `None` if no site uses it.
+    /// Returns the version as compiled with these settings; `None` if no site uses it.
     pub(super) fn find(&self, hash: VersionHash, settings: &CompileSettings) -> Option<Arc<Compiled>> {
         find(&self.shared.versions.lock(), hash, settings, &settings.options())
     }
@@ -110,7 +111,7 @@ impl CompileCache {
         }
         if versions.len() == versions.capacity() {
             // Unused versions are removed before the map grows, so the size of the map stays
-            // proportional to the number of live versions, and the amortised cost is small.
+            // proportional to the number of live versions.
             versions.retain(|_, compilations| {
                 compilations.retain(|compilation| compilation.compiled.strong_count() > 0);
                 !compilations.is_empty()

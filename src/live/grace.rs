@@ -1,5 +1,5 @@
-//! The grace period of a site. When a new version disallows paths, requests for these paths are
-//! only observed at first.
+//! The grace period of a site. When a new version disallows paths, requests for these paths are at
+//! first observed but not refused.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,6 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    /// The number of rules that were in their grace period when the current version went live.
     pub(super) young: Arc<YoungRules>,
     /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,

@@ -23,8 +23,9 @@ use crate::check::Report;
 use crate::policy::{Mode, Policy};
 use crate::rules::RobotsTxt;
 
-/// A handle to the live robots.txt of one site. The site reads its source, and checks and compiles
-/// the file. If the file changes, the new version replaces the live one while requests are served.
+/// A handle to the live robots.txt of one site. The site reads a robots.txt from its source, checks
+/// it and compiles it. If the robots.txt changes, the new version replaces the live version while
+/// requests are served.
 ///
 /// Cloning is cheap; all clones share the site. When the last clone is dropped, the source is no
 /// longer watched.
@@ -77,9 +78,9 @@ impl LiveRobots {
         self.site.current.load()
     }
 
-    /// Reads or fetches the source now, on a new thread. The reload waits while the source does not
-    /// respond, or while another reload of this site runs. Only reloads wait for the source; no
-    /// other function of the handle does.
+    /// Reads or fetches the source now, on a new thread. The reload waits until the source
+    /// responds, and until other reloads of this site are done. Apart from reloads, no function of
+    /// the handle waits for the source.
     ///
     /// If the returned future is dropped, the reload continues. Any executor can poll the future.
     pub fn reload(&self) -> impl Future<Output = Reload> + Send + use<> {
@@ -99,16 +100,16 @@ impl LiveRobots {
     }
 
     /// Publishes text, for example from a database, an admin page or a test. The new text replaces
-    /// the text of [`LiveRobots::text`]. The new text is checked, examined by the gate and recorded
-    /// like a changed file, and listeners are notified. A later [`LiveRobots::reload`] uses the new
-    /// text. It is not an error to publish the live text again.
+    /// the text that was passed to [`LiveRobots::text`]. The new text is checked, examined by the
+    /// gate and recorded like a changed file, and listeners are notified. A later
+    /// [`LiveRobots::reload`] uses the new text. It is not an error to publish the live text again.
     ///
     /// The text is not saved for the next start. The application must save the last published text
     /// itself, and open the site with it.
     ///
     /// The text is compiled on a new thread. If the returned future is dropped, publishing
     /// continues. Any executor can poll the future. If several calls run at the same time, any of
-    /// their versions may be live in the end, so await each call before the next.
+    /// their versions may be live in the end, so await each call before you start the next.
     ///
     /// ```
     /// use tower_robots::live::{LiveRobots, RejectionKind};
@@ -129,14 +130,14 @@ impl LiveRobots {
     ///
     /// Returns an error if the text does not go live. The previous version then stays live. If the
     /// gate refuses the text, the text is pending until it is accepted. The error then has the kind
-    /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] contains
-    /// the hash. If the site's robots.txt is read from a file or fetched, every text is rejected
-    /// ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next reload
-    /// would replace the text with the content of the source.
+    /// [`RejectionKind::Gated`](super::RejectionKind::Gated), and [`Rejection::pending`] is the
+    /// pending version. If the site's robots.txt is read from a file or fetched, every text is
+    /// rejected ([`RejectionKind::NotInline`](super::RejectionKind::NotInline)), because the next
+    /// reload would replace the text with the content of the source.
     ///
     /// The text is published even if an override of the policy refers to a rule that the text does
     /// not contain. An admin page should therefore show [`Snapshot::overrides_without_rule`] after
-    /// it has published a text. Overrides without a rule are also logged.
+    /// publishing. Overrides without a rule are also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
@@ -144,10 +145,10 @@ impl LiveRobots {
         async { reloading.await.into_result() }
     }
 
-    /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled, which takes
-    /// milliseconds, and until the listeners have run. Use this function in code without an async
-    /// runtime. If several calls run at the same time, the text of the call that started last stays
-    /// live.
+    /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled (some
+    /// milliseconds) and the listeners have run. Use this function in code without an async
+    /// runtime. If several calls run at the same time, their texts are published one after the
+    /// other, in any order.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl LiveRobots {
     /// the history, because operators read the history when crawlers are suddenly refused.
     ///
     /// The mode is replaced, too, even if [`LiveBuilder::mode`](crate::source::LiveBuilder::mode)
-    /// set it. A milder mode causes a warning in the log.
+    /// set it. If the new mode is milder, a warning is logged.
     ///
     /// The policy is not saved in the state directory. After a restart, the site has the policy of
     /// its [`LiveBuilder`](crate::source::LiveBuilder).
@@ -200,12 +201,11 @@ impl LiveRobots {
         self.update_policy(|policy| policy.mode = mode);
     }
 
-    /// Changes the policy in place. For settings that are not fields of [`Policy`], convert the
-    /// policy into a [`PolicyBuilder`](crate::policy::PolicyBuilder).
+    /// Changes the policy in place. To change settings that are not fields of [`Policy`], convert
+    /// the policy into a [`PolicyBuilder`](crate::policy::PolicyBuilder).
     ///
-    /// While `update` runs, every other call that changes the policy of this site waits. So
-    /// `update` must not call a function that changes the policy, because that call would never
-    /// return.
+    /// While `update` runs, every other call that changes the policy of this site waits. If
+    /// `update` itself calls such a function, the call never returns.
     ///
     /// ```
     /// use tower_robots::policy::{Override, PolicyBuilder, RateMode};
@@ -238,7 +238,7 @@ impl LiveRobots {
         super::reload::trace_problems(Cause::Policy, &site.origin, &site.current.load());
     }
 
-    /// Replaces the registry. If the new registry differs from the old one, the live version is
+    /// Replaces the registry. If `registry` is not the same `Arc` as before, the live version is
     /// compiled again. Later versions are always compiled with the new registry.
     pub fn set_registry(&self, registry: Arc<Registry>) {
         let mut publisher = self.site.publisher.lock();
@@ -254,9 +254,9 @@ impl LiveRobots {
         self.site.store(&publisher, is_changed);
     }
 
-    /// Replaces the gate. The new gate examines later versions. The new gate also examines the
-    /// pending version, but only if the source still contains this version when the source is read
-    /// next, for example by [`LiveRobots::reload`].
+    /// Replaces the gate. The new gate examines later versions. If the next read of the source, for
+    /// example by [`LiveRobots::reload`], finds the pending version again, the new gate examines
+    /// this version, unless it was rolled back.
     pub fn set_gate(&self, gate: Gate) {
         self.site.publisher.lock().set_gate(gate);
     }
@@ -286,8 +286,9 @@ impl LiveRobots {
     }
 
     /// Publishes the version that was accepted before the live one. The version that was live
-    /// becomes pending, like a version that the gate refused. This version goes live again only if
-    /// an operator accepts it, or if the source changes to other content and then back.
+    /// becomes pending, like a version that the gate refused. The rolled-back version goes live
+    /// again only if an operator accepts it, or if the source changes to other content and then
+    /// back.
     ///
     /// Blocks until the version is compiled and written to the state directory. The source is not
     /// read. If the source already contains the version that the rollback publishes, the
@@ -393,10 +394,11 @@ impl LiveRobots {
         }
     }
 
-    /// Returns the history: reloads whose outcome differs from the outcome of the previous reload,
-    /// and changes of the kill switch and of the mode. The history contains at most
-    /// [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY) entries, the newest last. With a
-    /// state directory, the history includes entries of earlier processes.
+    /// Returns the history: reloads, and changes of the kill switch and of the mode. A reload that
+    /// repeats the outcome of the previous reload is included only if the application requested it.
+    /// The history contains at most [`LiveRobots::MAX_HISTORY`](super::LiveRobots::MAX_HISTORY)
+    /// entries, the newest last. With a state directory, the history includes entries of earlier
+    /// processes.
     pub fn history(&self) -> Vec<HistoryEntry> {
         self.site.record.lock().history.iter().cloned().collect()
     }
@@ -438,9 +440,9 @@ pub struct Status {
     /// the source may contain neither the live nor the pending version.
     pub last_read: Reload,
     /// When the live version went live or, if no version is live, when the last live version was
-    /// removed. If an earlier process already served the live version, the time is when the site
-    /// was opened, unless [`LiveRobots::count_age_from`] changed the time. With a state directory,
-    /// [`LiveRobots::history`] contains the reloads of earlier processes.
+    /// removed. If an earlier process already served the live version, `since` is the time when the
+    /// site was opened, unless [`LiveRobots::count_age_from`] has changed it. With a state
+    /// directory, [`LiveRobots::history`] contains the reloads of earlier processes.
     pub since: SystemTime,
     /// The pending version, which an operator can accept, and the reasons why it is not live;
     /// `None` if no version is pending.
@@ -453,8 +455,8 @@ pub struct Status {
     pub enforcement: Enforcement,
     /// The position of the site's own kill switch, regardless of any shared kill switch.
     pub switch: Enforcement,
-    /// End of the grace period, during which new restrictions are only observed; `None` if no grace
-    /// period is running.
+    /// End of the grace period, during which new restrictions are observed but not enforced; `None`
+    /// if no grace period is running.
     pub grace_end: Option<SystemTime>,
     /// Number of rules that were in their grace period when the live version went live
     /// ([`Snapshot::grace_rules`]).
@@ -465,22 +467,23 @@ pub struct Status {
     /// Number of panics in callbacks that run after the decision: observers, and the application's
     /// own function for refusals. Such a panic does not change the decision.
     pub callback_faults: u64,
-    /// Number of crawlers' requests whose target lacked a prefix, because a nested axum router had
-    /// removed it. Only crawlers with a group in the robots.txt are counted. A layer from
-    /// `RobotsLayer::new` in such a router sees `/drafts/` if the client requested `/blog/drafts/`,
-    /// so rules for `/blog/drafts/` do not match. Use `RobotsLayer::for_axum08` in nested routers.
-    /// Always 0 without the feature `axum08`, because only this feature detects such requests.
+    /// Number of crawler requests whose target lacked a prefix, because a nested axum router had
+    /// removed it. Only requests of crawlers with a group in the robots.txt are counted. A layer
+    /// from `RobotsLayer::new` in such a router sees `/drafts/` if the client requested
+    /// `/blog/drafts/`, so rules for `/blog/drafts/` do not match. Use `RobotsLayer::for_axum08` in
+    /// nested routers. Always 0 without the feature `axum08`, because only this feature detects
+    /// such requests.
     pub stripped_targets: u64,
     /// Number of requests that were judged only by a `RobotsLayer::for_axum08` in a nested axum
-    /// router. Only crawlers with a group in the robots.txt are counted. A layer in a nested router
-    /// does not receive requests for `/robots.txt`. If no outer layer answers them, crawlers get
-    /// 404, which means "nothing is disallowed", while the app enforces rules that it does not
-    /// publish. A request is not counted if an outer layer for another site judged it and a group
-    /// of the other site's file applies to the crawler. Put the layer on the outermost router
-    /// (`docs/src/howto/library.md`).
+    /// router. Only requests of crawlers with a group in the robots.txt are counted. A layer in a
+    /// nested router does not receive requests for `/robots.txt`. If no outer layer answers them,
+    /// crawlers get 404, which means "nothing is disallowed", while the app enforces rules that it
+    /// does not publish. A request is not counted if an outer layer for another site judged it and
+    /// a group of the other site's file applies to the crawler. Put the layer on the outermost
+    /// router (`docs/src/howto/library.md`).
     pub nested_only: u64,
-    /// Number of requests that claimed to be from a crawler and were not checked, although the
-    /// policy depends on the result of a check: the policy tags or refuses impostors, or an
+    /// Number of requests that claimed to be from a crawler, and whose claim was not checked
+    /// although the policy depends on this check: the policy tags or refuses impostors, or an
     /// override or exemption requires a verified identity. If the layer has no `Verifier`, a
     /// request is checked only if
     /// [`RobotsLayer::identity_from`](crate::layer::RobotsLayer::identity_from) returns an identity
@@ -509,15 +512,15 @@ pub struct Status {
     /// `axum08`, because only this feature can find out whether the application has a route for
     /// `/robots.txt`.
     pub shadowed_routes: u64,
-    /// Number of fields that the layer did not add, because the application's responses already had
-    /// these fields ([`Signals`](crate::layer::Signals)).
+    /// Number of response header fields that the layer did not add, because the application's
+    /// responses already had them ([`Signals`](crate::layer::Signals)).
     pub kept_fields: u64,
     /// All problems with saving the site's state, the most urgent first.
     pub state_problems: Vec<Problem>,
-    /// Why the file is polled for changes or, without the feature `watch`, not watched; `None` if
-    /// the file system reports changes.
+    /// Why the file is polled for changes, or is not watched at all (without the feature `watch`);
+    /// `None` if the file system reports changes, or if the source is not a file.
     pub watch_problem: Option<String>,
-    /// The status of the fetches of the robots.txt; `None` if the site does not fetch it from a
+    /// The status of the fetches of the robots.txt; `None` if the robots.txt does not come from a
     /// server.
     pub fetch: Option<FetchStatus>,
 }
@@ -531,7 +534,7 @@ keyword_enum! {
         Live = "live",
         /// The source has no usable content; the last good version is live.
         LastGood = "last-good",
-        /// A version is pending; the version accepted before it is live.
+        /// A version is pending; an accepted version is live.
         Gated = "gated",
         /// No version is live, so nothing is enforced.
         None = "none",
@@ -549,8 +552,8 @@ impl Status {
         }
     }
 
-    /// Returns the description of the problem of this kind in
-    /// [`state_problems`](Self::state_problems), if any.
+    /// Returns the description of the problem with this kind, if
+    /// [`state_problems`](Self::state_problems) contains one.
     pub fn state_problem(&self, kind: ProblemKind) -> Option<&str> {
         self.state_problems.iter().find(|problem| problem.kind == kind).map(|problem| problem.text.as_str())
     }

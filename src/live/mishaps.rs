@@ -83,8 +83,8 @@ impl MishapCounts {
         );
     }
 
-    /// Counts a request without a forwarded field that is exempt because of its private or loopback
-    /// address.
+    /// Counts a request that is exempt because of its private, link-local or loopback address, and
+    /// that contains no forwarded client address.
     pub(crate) fn count_exempt_neighbour(&self, address: IpAddr) {
         self.count_once(&self.exempt_neighbours, || {
             format!(

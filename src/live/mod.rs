@@ -10,8 +10,8 @@
 //! This module also writes the state directory. The module [`source`](crate::source) handles files,
 //! file system events and HTTP, and passes new versions to this module.
 
-// Items that only one feature uses are compiled even without this feature, so that the items need
-// no `cfg` with the list of features that use them. With all features enabled, no item is unused.
+// Items that only some features use are compiled even without these features, so that the items
+// need no `cfg` with a list of features. With all features enabled, no item is unused.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

@@ -205,8 +205,8 @@ impl Publisher {
         Ok(self.restore(&before.version, now))
     }
 
-    /// Replaces the gate. The new gate examines later candidates, and the pending version if the
-    /// source provides it again.
+    /// Replaces the gate. If the source provides the pending version again, the new gate examines
+    /// this version, unless it was rolled back.
     pub(super) fn set_gate(&mut self, gate: Gate) {
         self.gate = gate;
         self.is_examined = false;
@@ -222,7 +222,8 @@ impl Publisher {
         self.recompile(now)
     }
 
-    /// Checks the live version again if the options have changed. Returns whether it was checked.
+    /// Checks the live version again if the options have changed. Returns whether a version was
+    /// checked.
     pub(super) fn set_check(&mut self, options: check::Options, now: SystemTime) -> bool {
         if self.settings.check == options {
             return false;
@@ -340,8 +341,8 @@ impl Publisher {
         }
     }
 
-    /// Changes acceptance dates in the future to `now`, because the grace period of a version with
-    /// a date in the future would start again whenever the process starts.
+    /// Changes acceptance dates that are in the future to `now`, because the grace period of a
+    /// version with a date in the future would start again whenever the process starts.
     fn date_until(&mut self, now: SystemTime) {
         if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
@@ -481,8 +482,8 @@ pub(super) enum WasLive {
     Unknown,
     /// No version was saved. The site starts with the baseline of the gate.
     Baseline,
-    /// A version that cannot be restored, because its bytes are missing; with the time of its
-    /// acceptance.
+    /// A version that cannot be restored because its bytes are missing, and the time when it was
+    /// accepted.
     Other(VersionHash, SystemTime),
 }
 

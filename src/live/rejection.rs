@@ -32,8 +32,8 @@ pub struct Rejection {
     why: Option<Arc<str>>,
     /// The check report with every finding; `None` if no file was read.
     pub report: Option<Arc<Report>>,
-    /// The time when the site stops enforcing the live version, if its source still has no
-    /// robots.txt then; `None` unless the kind is [`RejectionKind::Held`].
+    /// The time when the site stops enforcing the live version, unless its source has a robots.txt
+    /// again by then; `None` unless the kind is [`RejectionKind::Held`].
     pub until: Option<SystemTime>,
 }
 
@@ -109,8 +109,8 @@ impl Rejection {
 
     /// Completes the message of a rejection that prevents the opening of the site. The message then
     /// tells how to accept the pending version with [`Gate::accept`](super::Gate::accept), because
-    /// there is no handle with a method `accept` before the site is open. `is_remembered` is `true`
-    /// if the site has a state directory, so that accepted versions are not forgotten at a restart.
+    /// there is no handle with a method `accept` before the site is open. `is_remembered` must be
+    /// `true` if the site has a state directory, which keeps accepted versions across restarts.
     pub(super) fn not_open(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();

@@ -21,7 +21,7 @@ use crate::check::{Report, Severity};
 pub struct Reload {
     /// The event or call that caused the reload.
     pub cause: Cause,
-    /// The origin of the bytes: a path, `inline`, or a URL.
+    /// The origin of the robots.txt: a path, `inline`, or a URL.
     pub origin: Arc<str>,
     /// How the reload ended.
     pub outcome: ReloadOutcome,
@@ -245,9 +245,10 @@ pub(crate) type ReloadListener = Box<dyn Fn(&Reload, &Snapshot) + Send + Sync>;
 /// The listeners of a site, and the queue of reloads that the listeners must still be notified of.
 ///
 /// Reloads are added to the queue while the publisher is locked, and listeners run after the
-/// publisher is unlocked. Only one thread at a time notifies listeners, also of the reloads that
-/// other threads add meanwhile. So a listener may itself reload the site. The listeners are
-/// notified of the second reload after all of them have been notified of the first.
+/// publisher is unlocked. Only one thread at a time notifies the listeners. This thread also
+/// delivers the reloads that other threads add meanwhile. So a listener may itself reload the site:
+/// the listeners are notified of this second reload after all of them have been notified of the
+/// first.
 pub(super) struct Notices {
     listeners: Vec<ReloadListener>,
     queue: Mutex<NoticeQueue>,
@@ -308,8 +309,8 @@ fn trace(reload: &Reload, snapshot: &Snapshot) {
     trace_problems(reload.cause, &reload.origin, snapshot);
 }
 
-/// Returns the advice to log with an outcome that is a warning: no version was published, or the
-/// live version has errors. Returns `None` for any other outcome.
+/// Returns the advice to append to the log message if the outcome is a warning: the source provides
+/// no version that can go live, or the live version has errors. `None` for any other outcome.
 #[cfg(feature = "tracing")]
 fn warning(outcome: &ReloadOutcome) -> Option<&'static str> {
     match outcome {
@@ -342,8 +343,8 @@ pub(super) const MAX_HISTORY: usize = 64;
 /// Maximum length of a string in a history entry, in characters.
 const MAX_TEXT: usize = 300;
 
-/// A reload whose outcome differs from the outcome of the previous reload, or a change of the kill
-/// switch or of the mode.
+/// A reload, or a change of the kill switch or of the mode. See
+/// [`LiveRobots::history`](super::LiveRobots::history).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistoryEntry {
@@ -355,8 +356,8 @@ pub struct HistoryEntry {
     pub outcome: ReloadOutcomeKind,
     /// The origin of the version: a path, `inline`, or a URL.
     pub origin: Arc<str>,
-    /// The version that went live, was already live or is pending; `None` if the source had no
-    /// usable content.
+    /// The version that went live, was already live or is pending; `None` if there is no such
+    /// version. For a change of the kill switch or of the mode, the live version.
     pub hash: Option<VersionHash>,
     pub(crate) findings: [usize; 3],
     /// What changes for crawlers, in one sentence (see [`Diff`](crate::check::Diff)). `None` if

@@ -13,14 +13,13 @@ use crate::agent::Registry;
 use crate::check::{Diff, DiffOptions, Report, Severity, diff};
 use crate::rules::RobotsTxt;
 
-/// Maximum total size, in bytes, of two versions that are compared for the history. The comparison
-/// of two files of 350 KiB full of wildcards would take a second.
+/// Maximum total size, in bytes, of two versions that are compared for the history. Comparing two
+/// files of 350 KiB that are full of wildcards would take a second.
 const MAX_COMPARED: usize = 128 << 10;
 
 pub(super) struct ReloadRecord {
     pub(super) last: Reload,
-    /// The last reload that read the source. Reloads for an operator's decision do not read the
-    /// source.
+    /// The last reload that read the source.
     pub(super) read: Reload,
     pub(super) since: SystemTime,
     pub(super) history: History,
@@ -43,8 +42,8 @@ impl ReloadRecord {
         self.before = publisher.versions.before().map(AcceptedVersion::hash);
     }
 
-    /// Reports whether listeners are notified of a reload. If several polls find the same broken
-    /// file, listeners are notified only once.
+    /// Reports whether a reload is added to the history and the listeners are notified of it. If
+    /// several polls find the same broken file, this happens only once.
     pub(super) fn is_news(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
@@ -118,7 +117,7 @@ fn counts(report: &Report) -> [usize; 3] {
 /// Why the site started with an earlier version instead of the content of the source.
 pub(super) struct Restoration {
     pub(super) text: Arc<str>,
-    /// Whether a later version may have been live before the restart, which the status reports as a
+    /// Whether a later version may have been live before the restart. If so, the status reports a
     /// problem.
     pub(super) is_behind: bool,
 }

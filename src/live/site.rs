@@ -1,12 +1,11 @@
-//! One site. Only this module replaces the site's snapshot. The site has these locks:
+//! A site and its locks. Only this module replaces the site's snapshot. The locks are:
 //!
 //! - `reading` is held while a caller's reload reads the source and publishes its content, or while
-//!   a caller's text is published. `reading` is never held while the status is read or a listener
-//!   runs.
+//!   a caller's text is published. `reading` is never held while a listener runs.
 //! - `publisher` is held while a version is parsed, compiled and compared, and its snapshot is
 //!   stored. `publisher` is never held while a source or the disk is accessed, or while a listener
 //!   runs.
-//! - `record` is held only while a value is read or replaced.
+//! - `record` is held only while the record of reloads is read or updated.
 //! - `switch` is held only while the site's kill switch is changed and written.
 //! - `policy` is held only while the policy is changed and its mode is recorded.
 //!
@@ -127,9 +126,9 @@ impl Site {
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the position in the history, the switch was
-        // changed while no process ran, or the file of the switch is damaged. A difference is not
-        // recorded if the history was inherited from a site that is off: this site is still on
-        // here, but is switched off later.
+        // changed while no process ran, or the file of the switch is damaged. Exception: if the
+        // history was inherited from a site that is off, the difference is not recorded, because
+        // this site is switched off later.
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
@@ -297,8 +296,8 @@ impl Site {
     }
 
     /// Appends the lists of the site's [`Appendix`] to a candidate. The caller must hold the
-    /// publisher's lock until the candidate is published, because a change of a list before the
-    /// publication would be lost.
+    /// publisher's lock until the candidate is published. Otherwise, a change of a list in between
+    /// would be lost.
     fn appended(&self, publisher: &Publisher, candidate: Candidate) -> Candidate {
         let Some(appending) = &self.appending else { return candidate };
         appending.append(candidate, publisher.before())
@@ -358,8 +357,8 @@ impl Site {
         Ok(reload)
     }
 
-    /// Replaces the live content if `is_changed`. The caller must hold the publisher's lock, so
-    /// that snapshots are stored in order.
+    /// Replaces the live content with the publisher's content if `is_changed` is set. The caller
+    /// must hold the publisher's lock, so that snapshots are stored in order.
     pub(super) fn store(&self, publisher: &Publisher, is_changed: bool) {
         if is_changed {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
@@ -387,7 +386,7 @@ impl Site {
     }
 
     /// Records a reload in the status and in the history. The history entry is written to disk
-    /// later, when the publisher is unlocked.
+    /// later, after the publisher is unlocked.
     fn remember(
         &self,
         publisher: &mut Publisher,
@@ -448,8 +447,7 @@ impl Switched for Site {
         self.change(|next| next.switches.set_shared(place, enforcement));
     }
 
-    /// Adds the change of the kill switch to the history in memory, without waiting for a reload,
-    /// and then writes the entry to disk.
+    /// Also writes the history entry to disk, on this thread.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>) {
         self.note_switch(enforcement, of, why).into_iter().for_each(SiteState::write);
     }
@@ -469,9 +467,9 @@ impl AppendsParts for Site {
     }
 }
 
-/// Lets a site start from the saved state of another site. If a site with the new name existed
-/// before, entries that its history already contains are not added again. Times that differ by less
-/// than a millisecond count as equal, because times are rounded on disk.
+/// Lets a site start from the saved state of another site. If the new site already has a history,
+/// only entries that are later than its last entry are added. Times that differ by less than a
+/// millisecond count as equal, because times are rounded on disk.
 fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     let last = to.history.iter().next_back().map(|entry| entry.when + Duration::from_millis(1));
     for entry in before.history.iter().filter(|entry| last.is_none_or(|last| last <= entry.when)) {
@@ -485,8 +483,7 @@ fn inherit(to: &mut Remembered, before: Remembered, state: Option<&SiteState>) {
     }
 }
 
-/// Default maximum age of `/robots.txt` in caches. [`MAX_AGE_LIMIT`] is the largest value that can
-/// be set.
+/// Default maximum age of `/robots.txt` in caches.
 pub(super) const DEFAULT_MAX_AGE: Duration = Duration::from_secs(3600);
 pub(super) const MAX_AGE_LIMIT: Duration = Duration::from_secs(24 * 3600);
 

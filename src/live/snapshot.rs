@@ -45,8 +45,8 @@ pub struct Snapshot {
     pub max_age: Duration,
     /// How requests for `/robots.txt` are answered while no version is live.
     pub when_missing: WhenMissing,
-    /// Whether other sites may have the same policy, so that an override or exemption without
-    /// effect on this site's file is not reported.
+    /// Whether other sites may have the same policy. In this case, an override or exemption that
+    /// has no effect on this site's file is not reported.
     pub(crate) is_one_of_many: bool,
 }
 
@@ -89,8 +89,8 @@ pub struct Content {
     derived: OnceLock<Box<dyn Any + Send + Sync>>,
 }
 
-/// A compiled robots.txt. Sites with equal settings whose files consist of the same bytes share one
-/// `Compiled`, even if the dates of the files differ.
+/// A compiled robots.txt. Sites share one `Compiled` if they have equal settings and the bytes of
+/// their files are equal, even if the dates of the files differ.
 #[derive(Debug)]
 pub(super) struct Compiled {
     pub(super) robots: RobotsTxt,
@@ -138,8 +138,8 @@ impl Snapshot {
         idle.chain(self.overrides_without_effect(content)).chain(unlimited).collect()
     }
 
-    /// Returns one line for each override for a crawler that is exempt, or that a later override
-    /// with another mode replaces.
+    /// Returns one line for each override that has no effect, because its crawler is exempt or
+    /// because a later override with another mode replaces it.
     fn overrides_without_effect(&self, content: &Content) -> impl Iterator<Item = String> {
         let overrides = &self.policy.overrides;
         overrides.iter().enumerate().filter_map(move |(place, over)| {
@@ -155,7 +155,8 @@ impl Snapshot {
             let covers =
                 |later: &&Override| later.until.is_none() && agents.iter().all(|agent| later.fits(agent, None));
             let later = overrides[place + 1..].iter().rev().find(covers)?;
-            // The earlier override still applies to impostors if it is stricter.
+            // If identities matter (`heeds_claims`) and the earlier override is stricter, it still
+            // applies to impostors.
             let is_replaced = over.mode < later.mode || over.mode > later.mode && !self.policy.heeds_claims(&agents);
             is_replaced.then(|| {
                 format!(
@@ -191,8 +192,9 @@ impl Snapshot {
         )
     }
 
-    /// Returns one line if the policy limits rates, but the file has no crawl delay, or has one that
-    /// is in no group. Returns `None` for a file of a [`Directory`](crate::source::Directory).
+    /// Returns one line if a crawl delay is above the first group, or if no group has a crawl
+    /// delay; otherwise `None`. Also `None` if the policy does not limit rates, and for a file of a
+    /// [`Directory`](crate::source::Directory).
     #[cfg(feature = "tracing")]
     pub(super) fn problem_with_delays(&self) -> Option<String> {
         let content = self.content.as_ref().filter(|_| !self.is_one_of_many)?;
@@ -229,8 +231,8 @@ impl Snapshot {
         self.switches.together()
     }
 
-    /// Returns the end of the grace period, during which new restrictions are only observed; `None`
-    /// if no grace period is running.
+    /// Returns the end of the grace period, during which new restrictions are observed but not
+    /// enforced; `None` if no grace period is running.
     pub fn grace_end(&self) -> Option<SystemTime> {
         let (end, now) = (self.running_grace()?.end(), self.clock.now());
         let rest = self.grace_over.saturating_sub(self.clock.elapsed());
@@ -244,8 +246,9 @@ impl Snapshot {
         self.running_grace().map_or(0, |_| self.young.count)
     }
 
-    /// Returns the number of rules in their grace period on the first call for a version, and
-    /// `None` on later calls. Call this function when a request passes because of a grace period.
+    /// Returns the number of rules in their grace period, but only on the first call for a version;
+    /// later calls return `None`. Call this function when a request passes because of a grace
+    /// period.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
         self.young.report_once().then_some(self.young.count)
     }
@@ -411,8 +414,9 @@ impl Content {
         &self.compiled.body
     }
 
-    /// Returns the value that belongs to this version. The first call creates the value with
-    /// `make`. Returns `None` if the value was created with another type.
+    /// Returns a value that the caller derives from this version. The first call creates the value
+    /// with `make`, and later calls return the same value. `None` if the first call created a value
+    /// of another type.
     pub(crate) fn derived<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.derived.get_or_init(|| Box::new(make())).downcast_ref()
     }

@@ -69,8 +69,8 @@ pub struct FetchStatus {
     pub failing_since: Option<SystemTime>,
     /// Number of consecutive fetches without a usable response.
     pub failures: u32,
-    /// The time when the site stops enforcing the live version, if its source still has no
-    /// robots.txt then. `None` if the source has a robots.txt.
+    /// The time when the site stops enforcing the live version, unless its source has a robots.txt
+    /// again by then. `None` if the source has a robots.txt.
     pub held_until: Option<SystemTime>,
     /// Time of the next fetch.
     pub next_fetch: SystemTime,
@@ -257,8 +257,8 @@ impl Appendix {
 /// How durably a change must be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Durability {
-    /// The change survives the end of the process. A version from a source needs no more, because
-    /// the source can be read again.
+    /// The change survives the end of the process. A version from a source needs only this
+    /// durability, because the source can be read again.
     Process,
     /// The change survives a crash of the machine. Operators' decisions and pending versions need
     /// this durability.

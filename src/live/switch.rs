@@ -36,7 +36,7 @@ pub(super) trait Switched: Send + Sync {
     fn set_shared_switch(&self, place: u8, enforcement: Enforcement);
 
     /// Records a change of a switch in the site's history. `of` names the sites that the switch
-    /// affects, for a message. `why` is the reason for the change, if no operator made it.
+    /// affects, for a message. `why` is the reason for the change, if a program made it.
     fn record_switch(&self, enforcement: Enforcement, of: &str, why: Option<&str>);
 }
 

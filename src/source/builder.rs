@@ -100,13 +100,14 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.opened_by = cause)
     }
 
-    /// Adds a callback that is called after the first reload, and after every reload that changed
-    /// something or failed in a new way. Callbacks run one at a time, in the order of the reloads,
-    /// on the thread that reloads. If another thread is already running callbacks of the site, that
-    /// thread also runs the callbacks for this reload, so a reload may return before its callbacks
-    /// have run. No lock is held during the call, so a callback may use the site like any other
-    /// code. If a callback reloads the site, the callbacks for that reload run after the callback
-    /// returns. Panics are caught. A second call adds a callback.
+    /// Adds a callback that is called after the first reload, after every reload that was
+    /// requested, and after every other reload that changed something or failed for a new reason.
+    /// Callbacks run one at a time, in the order of the reloads, on the thread that reloads. If
+    /// another thread is already running callbacks of the site, that thread also runs the callbacks
+    /// for this reload, so a reload may return before its callbacks have run. No lock is held
+    /// during the call, so a callback may use the site like any other code. If a callback reloads
+    /// the site, the callbacks for that reload run after the callback returns. Panics are caught. A
+    /// second call adds a callback.
     ///
     /// Sites that share a `Fetcher` run their callbacks on its threads. While 16 callbacks block at
     /// the same time, the fetches of all sites with this `Fetcher` wait. A callback that waits in
@@ -136,10 +137,10 @@ impl<S> LiveBuilder<S> {
     ///
     /// Sites that are open at the same time need different names. Two sites with the same name
     /// share the same files. Use the same name only if a new site replaces an old site and must
-    /// keep the old site's state. After a restart, the version that either site accepted last is
-    /// used. A site of a [`Directory`](crate::source::Directory) has the name `NAME/HOST` in the
-    /// state directory, unless `site` is the host or ends in `/HOST`. A second call replaces the
-    /// first.
+    /// keep the old site's state. After a restart, the site uses the last version that either of
+    /// the two sites accepted. A site of a [`Directory`](crate::source::Directory) has the name
+    /// `NAME/HOST` in the state directory, unless `site` is the host or ends in `/HOST`. A second
+    /// call replaces the first.
     pub fn state(self, state: &StateDir, site: impl Into<String>) -> Self {
         self.with_settings(|settings| settings.state = Some((state.clone(), site.into())))
     }
@@ -152,9 +153,9 @@ impl<S> LiveBuilder<S> {
         self.with_settings(|settings| settings.inherited = Some(before.clone()))
     }
 
-    /// Sets a kill switch that this site shares with other sites. A state directory also has a kill
-    /// switch, for all of its sites. If this site has a state directory, nothing is enforced while
-    /// the shared switch or the directory's switch is off. A second call replaces the first.
+    /// Sets a kill switch that this site shares with other sites. If this site has a state
+    /// directory, the directory's own kill switch also applies: nothing is enforced while either
+    /// switch is off. A second call replaces the first.
     #[doc(hidden)]
     pub fn kill_switch(self, switch: &KillSwitch) -> Self {
         self.with_settings(|settings| settings.switch = Some(switch.clone()))
@@ -166,7 +167,7 @@ impl<S> LiveBuilder<S> {
     /// warning in the log.
     #[doc(hidden)]
     pub fn additional_kill_switch(mut self, switch: &KillSwitch) -> Self {
-        // A snapshot has one bit for each of these switches and for two other switches.
+        // A snapshot has 64 bits for switches: these 62, and those of `state` and `kill_switch`.
         if self.settings.additional_kill_switches.len() < 62 {
             self.settings.additional_kill_switches.push(switch.clone());
         } else {
@@ -217,9 +218,9 @@ impl<S> LiveBuilder<S> {
     }
 
     /// Marks this site as one of many with the same settings. An unusable file does not prevent
-    /// opening the site. An override that does not affect the site's file is not reported, because
-    /// it may be meant for the file of another site. The name in the state directory is made
-    /// different from the names of the other sites.
+    /// opening the site. An override that has no effect on the site's file is not reported, because
+    /// it may be meant for the file of another site. `/HOST` is appended to the site's name in the
+    /// state directory, unless the name is the host or already ends in `/HOST`.
     pub(super) fn one_of_many(mut self, host: &str) -> Self {
         self.settings.is_one_of_many = true;
         if let Some((_, name)) = &mut self.settings.state {
@@ -245,8 +246,8 @@ impl LiveBuilder<Arc<[u8]>> {
 
 impl<S: SiteSource> LiveBuilder<S> {
     /// Reads the robots.txt, publishes it, and starts to follow changes of the source. If the
-    /// source has no usable file, or the gate refuses the file, publishes the last accepted
-    /// version, if there is one.
+    /// source has no usable file, or the gate refuses the file, publishes the last accepted version
+    /// (if any).
     ///
     /// # Errors
     ///

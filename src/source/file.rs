@@ -1,5 +1,5 @@
-//! Reads files. A file may be incomplete because another process is writing it, or may not be a
-//! regular file.
+//! Reads regular files, and rejects all others. Also detects that a file may be incomplete, because
+//! another process is still writing it.
 
 use std::fs::Metadata;
 use std::io::{self, Read};
@@ -42,8 +42,7 @@ pub(super) fn load(path: &Path, origin: &Arc<str>) -> Loaded {
     Ok(Version::new(bytes, origin, after.modified().ok()))
 }
 
-/// Reads the bytes of a regular file. Blocks until the file system responds, but does not wait for
-/// the writer of a FIFO.
+/// Reads the bytes of a regular file. Blocks like [`load`].
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = open(reach(path))?;
     if !file.metadata()?.is_file() {

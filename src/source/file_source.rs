@@ -11,7 +11,7 @@ use super::file_system::reach;
 use super::watch::{Watched, Watcher};
 use crate::live::{Completion, LiveRobots, Loaded, Rejection, Reload, Site, Source, Version};
 
-/// Interval between checks while waiting for a file to appear, or to become complete.
+/// Interval between checks while waiting for a file to appear or to become complete.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Maximum time to wait for a missing file while its folder keeps changing.
@@ -79,7 +79,8 @@ impl SiteSource for FileSource {
     fn open(builder: LiveBuilder<Self>) -> Result<LiveRobots, Rejection> {
         let LiveBuilder { source, settings } = builder;
         let origin: Arc<str> = source.path.to_string_lossy().into();
-        // The file is watched before it is read, so that no later change is missed.
+        // The watcher records changes from before the file is read, so that every change after the
+        // read is noticed.
         let mut opened = None;
         let site = Site::new(settings, &origin, |site| {
             let file = Arc::new(OpenFile {
@@ -91,8 +92,8 @@ impl SiteSource for FileSource {
             opened = Some(file.clone());
             file
         });
-        // An earlier process has served this site, so the file should exist. A missing file is
-        // probably being replaced.
+        // If the site already has versions, an earlier process has read the file. So a missing file
+        // is probably just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
             await_name(&file.path);
         }

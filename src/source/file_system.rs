@@ -2,8 +2,7 @@
 //!
 //! An operation on a path blocks while the path's file system does not respond. During an
 //! operation, a caller must not hold a lock that is needed to read a status, to drop a handle or to
-//! use another file system. Before each operation, the caller must call a function of this module,
-//! so that tests can make a folder behave like an unresponsive file system.
+//! use another file system.
 
 use std::fs::Metadata;
 use std::path::Path;

@@ -57,8 +57,8 @@ pub struct HostMap<T> {
     wildcard: Names,
     addresses: HashMap<Ipv6Addr, Ports, foldhash::fast::RandomState>,
     any: Option<usize>,
-    /// Maximum number of dots in the keys of `wildcard`. Suffixes of a host name that have more
-    /// dots need not be looked up.
+    /// Maximum number of dots in a key of `wildcard`. A suffix of a host name with more dots than
+    /// this need not be looked up.
     deepest: usize,
 }
 
@@ -97,8 +97,8 @@ impl<T> HostMap<T> {
     /// Adds a value for `example.com`, `example.com:8080`, `*.example.com` (names below it at any
     /// depth, but not the name itself) or `*` (every other host).
     ///
-    /// If you add a host with the ports 80 and 443, also add it without a port. Otherwise, requests
-    /// over HTTP/1 match neither, because they do not name these ports.
+    /// If you add a host both with port 80 and with port 443, also add it without a port.
+    /// Otherwise, HTTP/1 requests match neither pattern, because they do not name these ports.
     ///
     /// # Errors
     ///
@@ -196,13 +196,13 @@ impl<T> HostMap<T> {
         self.values.is_empty()
     }
 
-    /// Returns the names that have values for the ports 80 and 443, but none for requests that do
-    /// not name a port.
+    /// Returns the names that have values for both ports 80 and 443, but no value for requests that
+    /// do not name a port.
     #[cfg(feature = "tracing")]
     pub(super) fn ambiguous_names(&self) -> impl Iterator<Item = &str> {
         let has_both = |ports: &Ports| [80, 443].iter().all(|port| ports.at(Some(*port)).is_some());
         let names = self.exact.iter().filter(move |(name, ports)| has_both(ports) && self.find(name, None).is_none());
-        // The Unicode form of a name is another key of the same value.
+        // Unicode names are skipped: each has an ASCII form with the same value.
         names.filter_map(|(name, _)| std::str::from_utf8(name).ok().filter(|name| name.is_ascii()))
     }
 
@@ -245,11 +245,11 @@ impl<T> HostMap<T> {
         if self.wildcard.is_empty() {
             return None;
         }
-        // For names, which are short, this loop is cheaper than `memchr`.
+        // Names are short, so this loop is cheaper than `memchr`.
         for (at, _) in name.iter().enumerate().filter(|(_, byte)| **byte == b'.') {
             dots -= 1;
-            // Only suffixes with at most as many dots as a wildcard are looked up, even if the name
-            // has a thousand labels.
+            // A suffix with more than `deepest` dots is not looked up, so a name with hundreds of
+            // labels causes only few lookups.
             if dots <= self.deepest
                 && let Some(place) = self.wildcard.get(&name[at + 1..]).and_then(|ports| ports.at(port))
             {

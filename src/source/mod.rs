@@ -1,5 +1,5 @@
-//! Contains the sources that provide a robots.txt, and maps hosts to sites. Use this module if an
-//! application has several sites or many files, or fetches its robots.txt from a server.
+//! The sources of a robots.txt, and maps from hosts to sites. Use this module if an application has
+//! several sites or many files, or fetches its robots.txt from a server.
 //!
 //! [`LiveRobots::file`](crate::live::LiveRobots::file) and similar constructors return a
 //! [`LiveBuilder`], which opens a live site with its source. [`Sites`] maps hosts to sites, and a
@@ -8,8 +8,8 @@
 //! This module reads files and, with the feature `fetch`, sends HTTP requests. It does not serve
 //! requests.
 
-// Items are compiled even if all features that use them are off, as in the module `live`, so that
-// no item needs a `cfg` with a list of features.
+// As in the module `live`, items are compiled even if no enabled feature uses them. So no item
+// needs a `cfg` with a list of features.
 #![cfg_attr(
     not(all(feature = "axum08", feature = "fetch", feature = "layer", feature = "verify", feature = "watch")),
     allow(dead_code, unused_imports)

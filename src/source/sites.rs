@@ -166,7 +166,6 @@ impl IntoSites for LiveRobots {
     }
 }
 
-/// Converts a clone of the handle.
 impl IntoSites for &LiveRobots {
     fn into_sites(self) -> Sites {
         self.clone().into_sites()

@@ -106,9 +106,9 @@ impl Agent {
         self.registered().map_or(Obeys::Unknown, |crawler| crawler.obeys_star)
     }
 
-    /// Returns whether the groups for `*` apply to the agent if no group names it. These groups do
-    /// not apply to clients other than crawlers, or to a crawler that ignores `*` according to its
-    /// operator's documentation. A [`Policy`](crate::policy::Policy) may apply `*` to other agents.
+    /// Returns whether the groups for `*` apply to the agent if no group names it. They apply only
+    /// to crawlers, except crawlers that ignore `*` according to their operators' documentation. A
+    /// [`Policy`](crate::policy::Policy) may apply `*` to other agents.
     pub fn fallback(&self) -> Fallback {
         if self.class.is_crawler() { self.obeys_star().fallback() } else { Fallback::Nothing }
     }
@@ -148,7 +148,7 @@ impl Agents {
         }
     }
 
-    /// Returns the first agent of the list. Logs and reports show the name of this agent.
+    /// Returns the first agent. Logs and reports show its name.
     pub fn first(&self) -> &Agent {
         &self[0]
     }

@@ -57,8 +57,8 @@ fn strings(mut text: &str) -> Option<Vec<String>> {
                 other => string.push(other),
             }
         }
-        // `String::push` reserves spare capacity. The registry keeps the string until the process
-        // ends.
+        // Frees the spare capacity from `String::push`, because the registry keeps the string until
+        // the process ends.
         string.shrink_to_fit();
         strings.push(string);
         text = chars.as_str().trim_start_matches([',', ' ']);

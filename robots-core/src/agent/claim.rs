@@ -16,10 +16,9 @@ use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, i
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
     header: &'a Header<'h>,
-    /// The purposes that words of the header suggest, in the order of the parts. Each purpose is
-    /// stored with the index of the part that suggests it. Each purpose is stored only once per
-    /// part, because a part of a crafted header may contain thousands of words that suggest the
-    /// same purpose.
+    /// The purposes that words of the header suggest, each with the index of its part, in the order
+    /// of the parts. A purpose is stored only once per part, because a part of a crafted header may
+    /// contain thousands of words that suggest the same purpose.
     purposes: Vec<(usize, Purpose)>,
     is_in_view: OnceCell<bool>,
     is_on_desk: OnceCell<bool>,
@@ -81,14 +80,14 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 
     /// Returns the parts that may contain the agent's name. In a browser's header, only parts
-    /// before the browser and parts that declare a product may contain this name.
+    /// before [`Header::browser`] and parts that declare a product may contain this name.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
         header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
     }
 
-    /// Returns the first word that may be the agent's name. An everyday word is accepted as a name
-    /// only if it is this first word.
+    /// Returns the first word that may be the agent's name. Callers accept an everyday word as a
+    /// name only if it is this first word.
     pub(super) fn leading_word(&self) -> Option<&'a Word> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
@@ -121,10 +120,10 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
     }
 
-    /// Reports whether a part of a browser's header declares a product. A part declares a product
-    /// if the part follows `compatible;`, contains or precedes a contact, or calls itself a
-    /// crawler. In comments with `MSIE` or `Konqueror`, a part must call itself a crawler, because
-    /// toolbars add their addresses to such comments.
+    /// Reports whether a part of a browser's header declares a product: the part follows
+    /// `compatible;`, contains or precedes a contact, or calls itself a crawler. In comments with
+    /// `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add their
+    /// addresses to such comments.
     fn declares(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
         let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
@@ -190,7 +189,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     }
 
     /// Returns the first part with a product and a contact. If there is no such part, returns the
-    /// first part with a contact. Ignores the addresses of programs that are not crawlers, such as
+    /// first part with a contact. Ignores contacts of programs that are not crawlers, such as
     /// toolbars.
     fn addressed_part(&self) -> Option<&'a Part> {
         let header = self.header;
@@ -270,8 +269,9 @@ impl<'a> DeclaredEvidence<'a> {
     }
 }
 
-/// Reports whether the addresses in the header, or the name in the part, belong to an audio
-/// service. The client of an audio service fetches feeds or streams.
+/// Reports whether the header has URLs and all of them belong to audio services, or the part's
+/// product is named after the host of an audio service. The client of an audio service fetches
+/// feeds or streams. URLs do not count if one of them leads to a page about a crawler.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
@@ -279,7 +279,7 @@ fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
 
 impl DeclaredEvidence<'_> {
     /// Returns the part that contains the name of the crawler that `part` declares. Returns `part`
-    /// itself if it calls itself a crawler outside comments. If it does not, usually returns the
+    /// itself if it is outside comments and calls itself a crawler. Otherwise usually returns the
     /// part with the leading product. Skips parts that begin with a library's name or an everyday
     /// word.
     fn name<'a>(&self, header: &'a Header<'_>, part: &'a Part) -> &'a Part {
@@ -359,8 +359,8 @@ fn silent_class(header: &Header<'_>) -> Class {
 // `Dazzle BlueSky Bot/1.1`. So in a header with a registered name, an unregistered crawler must be
 // declared more clearly than in other headers.
 impl Header<'_> {
-    /// Reports whether the header contains a word that may belong to a product's name and is not in
-    /// the ranges `places`. The ranges must be in the order of the header.
+    /// Reports whether the header contains a word that may belong to a product's name and is
+    /// outside the byte ranges `places`. The ranges must be sorted.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
         self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
@@ -370,9 +370,9 @@ impl Header<'_> {
         })
     }
 
-    /// Marks the words in the ranges `places` as registered names. Removes [`Marks::ADDRESSED`] and
-    /// [`Marks::COMPATIBLE`] from the parts with registered names, because these marks then belong
-    /// to the registered crawler and do not declare another crawler.
+    /// Marks the words in the byte ranges `places` as registered names. Removes
+    /// [`Marks::ADDRESSED`] and [`Marks::COMPATIBLE`] from the parts with registered names, because
+    /// these marks belong to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -394,7 +394,7 @@ impl Header<'_> {
     /// - outside comments: products with a version (`MyBot/1.0`), and words that contain `bot`,
     ///   `crawl` or similar;
     /// - in comments: versioned products that call themselves a crawler, unless the comment follows
-    ///   a registered product.
+    ///   a product with a registered name.
     pub(super) fn ignore_descriptions(&mut self) {
         let bytes = self.bytes;
         let is_crawler = |word: &Word| word.may_name_a_crawler() && crawls(word.text(bytes));
@@ -418,8 +418,8 @@ impl Header<'_> {
     }
 }
 
-/// Reports whether one of the words is a version. A version must contain a digit, because a `/` may
-/// also separate two ordinary words (`addresses/domains`).
+/// Reports whether one of the words is a version with a digit. The digit is required because a `/`
+/// may also separate two ordinary words (`addresses/domains`).
 fn has_version(words: &[Word], header: &[u8]) -> bool {
     let mut versions = words.iter().filter(|word| word.role == WordRole::Version);
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))

@@ -36,7 +36,7 @@ pub struct Crawler {
     pub operator: String,
     /// Purpose of the crawler's requests.
     pub category: Category,
-    /// Purposes of other organisations that use the data that the operator publishes. Does not
+    /// Purposes for which other organisations use the data that the operator publishes. Does not
     /// contain `category`.
     pub supplies: Vec<Category>,
     /// Whether the crawler obeys groups that name it.
@@ -55,16 +55,17 @@ pub struct Crawler {
     /// [`Policy`](crate::policy::Policy) refuses requests of this crawler only if an override
     /// refuses them.
     pub is_index_engine: bool,
-    /// Additional strings for a crawler whose name is also an ordinary word: a header must contain
-    /// the name and at least one of these strings. If the list is empty, the name is enough.
+    /// Additional strings for a crawler whose name is also an ordinary word. The crawler is found
+    /// only if the header contains the name and at least one of these strings. If the list is
+    /// empty, the name is enough.
     pub requires: Vec<String>,
     /// URLs of the address lists that the operator publishes for the crawler.
     pub ranges: Vec<String>,
     /// Suffixes of the reverse DNS names of the crawler's addresses. An element with a `*` is a
     /// pattern for whole names.
     pub reverse_dns: Vec<String>,
-    /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. Weak names
-    /// can verify a claim, but a failed check of a weak name does not refute the claim.
+    /// Whether reverse DNS names of the crawler's addresses are often missing or wrong. If so, a
+    /// check by reverse DNS can verify a claim, but not refute it.
     pub is_reverse_dns_weak: bool,
     /// Whether the row is a framework for building crawlers. If a product comes before the
     /// framework's name in a header, that product is the crawler.
@@ -79,8 +80,10 @@ pub struct Crawler {
     /// URL of the operator's documentation.
     pub source: Option<String>,
     /// Day when the facts were taken from the operator's documentation, such as `2026-11-22`.
-    /// `None` if the facts are general knowledge. If the day is missing, every field that could
-    /// lead to refusals of legitimate requests is [`Obeys::Unknown`].
+    /// `None` if the day is unknown, or if the facts are general knowledge. In built-in rows with
+    /// neither a day nor a `source`, `obeys_star` is never [`Obeys::Yes`], and `obeys_crawl_delay`
+    /// is [`Obeys::Unknown`], because unconfirmed facts must not lead to refusals of legitimate
+    /// requests.
     pub checked_on: Option<String>,
     /// Examples of the crawler's `User-Agent` headers.
     pub examples: Vec<String>,

@@ -15,9 +15,9 @@ pub(super) struct FileNames {
 impl FileNames {
     pub(super) fn new(registry: &Registry, file: &RobotsTxt) -> Self {
         let mut tokens = Vec::new();
-        // The registry finds the names of registered crawlers, even if a version follows a name. So
-        // this index leaves out registered names, except names that the registry finds only
-        // together with another string.
+        // The registry already finds the names of registered crawlers, with or without a version.
+        // So this index leaves out registered names, except names that require another string in
+        // the header (`Crawler::requires`).
         let is_found = |token: &ProductToken| {
             registry.with_header_name(token.as_bytes()).is_some_and(|crawler| crawler.requires.is_empty())
         };
@@ -32,7 +32,8 @@ impl FileNames {
     }
 
     /// Returns the longest name that consists of whole words of the header. If no name consists of
-    /// whole words, returns the longest name that a version follows in the same word (`FooBot2`).
+    /// whole words, returns the longest name that is followed by a version in the same word
+    /// (`FooBot2`).
     pub(super) fn find(&self, header: &Header<'_>, reader: &ClaimReader<'_, '_>) -> Option<&ProductToken> {
         if self.index.is_empty() {
             return None;
@@ -77,8 +78,8 @@ impl FileNames {
     }
 }
 
-/// Reports whether unregistered agents obey groups with this name. Unregistered agents do not obey
-/// groups whose name is an ordinary word or a word that all browsers send.
+/// Reports whether unregistered agents obey groups with this name: the name has more than three
+/// bytes, and is neither an ordinary word nor a word that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
     !is_costume(token) && !is_general(token)
 }
@@ -106,8 +107,8 @@ fn is_general(token: &ProductToken) -> bool {
 }
 
 impl Registry {
-    /// Returns the product tokens that a group with this name applies to, without the token from
-    /// [`ProductToken::from_name`]. Pass this function to
+    /// Returns the product tokens that a group with this name applies to, in addition to the token
+    /// from [`ProductToken::from_name`]. Callers pass this function to
     /// [`RobotsTxt::compile_with`](crate::rules::RobotsTxt::compile_with).
     ///
     /// Many crawlers read a name only up to the first byte that is not in `[A-Za-z_-]`. So if a

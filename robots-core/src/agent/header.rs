@@ -18,8 +18,8 @@ pub(super) struct Header<'h> {
     /// begins with a browser that does not call itself Mozilla or Opera, the index is 0. If the
     /// header does not look like a browser's header, the index is `None`.
     pub(super) browser: Option<usize>,
-    /// The kinds of all words that may name the agent. For words in the place of a version, only
-    /// the kinds of devices.
+    /// The kinds of all words that may name the agent. A version such as `MAUI` in
+    /// `Spice_M-5/MAUI/11A` adds only its device kinds (`APP` and `APPLIANCE`).
     pub(super) kinds: Kinds,
     /// Whether a version begins with a letter and may therefore contain a name
     /// (`FooBot/Nutch-1.10`). Versions of browsers begin with a digit.
@@ -39,7 +39,7 @@ pub(super) struct Word {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WordRole {
     Candidate,
-    /// The version of a product, which follows a `/`.
+    /// The version after a product's `/`, such as `1.0` in `FooBot/1.0`.
     Version,
     /// A word that does not name the agent: part of an e-mail address, a word after "like", or a
     /// description of another agent.
@@ -153,14 +153,14 @@ impl<'h> Header<'h> {
     }
 
     /// Returns the name of the product in a part: the words up to the version, separated by single
-    /// spaces, without leading words of browsers and platforms. The name is ASCII and shorter than
+    /// spaces, without leading words of browsers and platforms. The name is ASCII and has at most
     /// 64 bytes.
     pub(super) fn product(&self, part: &Part) -> String {
         self.product_before(part, usize::MAX)
     }
 
-    /// Returns the name of the product like [`Header::product`], but uses only words before
-    /// `place`. If the name begins before the URL of the part, it also ends before this URL.
+    /// Returns the same name as [`Header::product`], but uses only words before the byte position
+    /// `place`. A name that begins before the part's URL also ends before this URL.
     pub(super) fn product_before(&self, part: &Part, place: usize) -> String {
         let mut product = String::new();
         let leads = self.product_lead(part).is_some_and(|lead| lead.start < part.address.start);

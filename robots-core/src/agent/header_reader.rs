@@ -21,10 +21,10 @@ struct HeaderReader<'h> {
     marks: Marks,
     address: Range<usize>,
     first_word: usize,
-    /// The marks that every new part already has when it begins. Some words, such as `compatible`,
-    /// change these marks for the parts that follow.
+    /// Marks that are set initially on every new part. A word such as `compatible` changes them for
+    /// the parts that follow.
     inherited: Marks,
-    /// While a comment is read, the value of `inherited` for the parts after the comment.
+    /// While a comment is read, the value to restore in `inherited` after the comment.
     inherited_outside: Marks,
     /// The words that the reader ignores next, because they follow a word such as "like".
     mute: Mute,
@@ -127,8 +127,8 @@ impl<'h> HeaderReader<'h> {
         let text = &bytes[start..end];
         let hash = WordHash::of(text);
         if is_version && text[0].is_ascii_alphabetic() {
-            // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain the platform
-            // in the place of a version.
+            // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain a platform
+            // after the `/`, instead of a version.
             self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
             self.header.has_named_version = true;
         }
@@ -185,16 +185,16 @@ impl<'h> HeaderReader<'h> {
     }
 
     /// Prepares for the next word: ends the current part if it is a versioned product such as
-    /// `FooBot/1.0`, because the next word then begins another product. In comments, a part ends
-    /// only at a separator.
+    /// `FooBot/1.0`, because the word after a version begins another product. In comments, a part
+    /// ends only at a separator.
     fn begin_product(&mut self) {
         if self.depth == 0 && self.marks.has(Marks::VERSIONED) {
             self.end_part();
         }
     }
 
-    /// Handles the `@` of an e-mail address. If a host follows the `@`, the words of the address
-    /// before the `@` are ignored, and the part is marked as a part with a contact.
+    /// Handles the `@` of an e-mail address. If a host with a dot follows the `@`, ignores the
+    /// words directly before the `@`, and marks the part as a part with a contact.
     fn address(&mut self) {
         let bytes = self.header.bytes;
         self.at += 1;
@@ -212,8 +212,8 @@ impl<'h> HeaderReader<'h> {
             word.role = WordRole::Ignored;
             after = word.start;
         }
-        // `package@1.2.3` is not an address, because a top-level domain does not begin with a
-        // digit.
+        // `package@1.2.3` is not an e-mail address, because a top-level domain does not begin with
+        // a digit.
         if host[dot + 1].is_ascii_alphabetic() {
             self.marks.add(Marks::CONTACT);
         }

@@ -50,8 +50,8 @@ impl WordHash {
     #[inline]
     pub(super) fn of(word: &[u8]) -> Self {
         const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
-        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal. The
-        /// bytes of words that are not letters stay distinct.
+        /// Bit 5 of each byte. Setting this bit makes upper-case and lower-case letters equal.
+        /// Other bytes that occur in words (digits, `-`, `_` and `.`) stay distinct.
         const FOLD: u64 = 0x2020_2020_2020_2020;
         let (head, tail) = match (word.first_chunk(), word.last_chunk()) {
             (Some(head), Some(tail)) => (u64::from_le_bytes(*head), u64::from_le_bytes(*tail)),
@@ -74,8 +74,8 @@ impl WordHash {
 
 #[derive(Clone, Debug)]
 pub(super) struct NameIndex {
-    /// Hash table of the names. A slot contains one plus an index in `names`; an empty slot
-    /// contains 0. The number of slots is a power of two, and at most half of them are full.
+    /// Hash table of the names. A slot contains 0 if it is empty, and otherwise an index in `names`
+    /// plus one. The number of slots is a power of two, and at most half of them are full.
     slots: Box<[u32]>,
     /// The names, sorted by hash, so that names with the same first word are adjacent.
     names: Box<[Named]>,
@@ -107,9 +107,9 @@ pub(super) enum End {
 const MAX_PER_WORD: usize = 256;
 
 impl NameIndex {
-    /// Creates an index of names and their values. Leaves out names without any word, because they
-    /// cannot be found. If more than [`MAX_PER_WORD`] names have the same first word, keeps only
-    /// the longest of these names.
+    /// Creates an index that maps each name to its value. Leaves out names without letters and
+    /// digits, because they cannot be found. If more than [`MAX_PER_WORD`] names have the same
+    /// first word, keeps only the longest [`MAX_PER_WORD`] of them.
     pub(super) fn new<'n>(names: impl IntoIterator<Item = (&'n [u8], u32)>) -> Self {
         let mut names: Vec<Named> = names.into_iter().filter_map(|(name, value)| Named::new(name, value)).collect();
         let order = |name: &Named| (name.hash.0, Reverse(name.len()));
@@ -154,8 +154,7 @@ impl NameIndex {
         self.names[first..].iter().take_while(move |name| name.hash == hash)
     }
 
-    /// Returns the value of the name that consists only of `word`. `hash` must be the hash of
-    /// `word`.
+    /// Returns the value stored for the one-word name `word`. `hash` must be the hash of `word`.
     #[inline]
     pub(super) fn word(&self, hash: WordHash, word: &[u8]) -> Option<u32> {
         self.with_first_word(hash).find(|name| name.text.eq_ignore_ascii_case(word)).map(|name| name.value)
@@ -191,8 +190,8 @@ impl Named {
         &word[..end]
     }
 
-    /// Returns the kind of the name's end, and the position of this end. `None` if the name does
-    /// not occur in `bytes` with its first word at `at`.
+    /// Returns how the name ends in `bytes`, and the position of this end. `None` if `bytes` does
+    /// not contain the name with its first word at `at`.
     pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
@@ -222,8 +221,7 @@ impl Named {
 }
 
 /// The kinds of a word, as a set of bits. The kinds of all words of a header determine the class of
-/// the agent. The word lists must not contain names of crawlers: the names of crawlers belong in
-/// the registry.
+/// the agent. The word lists must not contain names of crawlers, which belong in the registry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Kinds(u32);
 
@@ -272,8 +270,8 @@ impl Kinds {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
-    /// Reports whether all browsers send words of these kinds. A group of the robots.txt with such
-    /// a word as its name applies to no unregistered agent.
+    /// Reports whether all browsers send words of these kinds. A robots.txt group for such a word
+    /// does not apply to unregistered agents.
     pub(super) const fn is_costume(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
@@ -309,8 +307,8 @@ pub(super) fn kinds(word: &[u8], hash: WordHash) -> Kinds {
     LEXICON.word(hash, word).map_or(Kinds::default(), Kinds)
 }
 
-/// Top-level domains that occur in names of products. Only lower case matches, because `ASP.NET` is
-/// not a host.
+/// Top-level domains of hosts that occur as names of products. Compared in lower case only, because
+/// `ASP.NET` is not a host.
 const DOMAINS: &str = "com net org info biz edu gov io ai co eu us uk de fr nl be at ch it es pt pl cz sk hu ro ru ua by \
     se no dk fi is ie gr tr il ir in jp cn kr tw hk sg au nz br ar mx cl ca za fm tv me ly cc ws to";
 

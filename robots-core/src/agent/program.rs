@@ -1,11 +1,10 @@
 //! Programs that people use on telephones, televisions and computers: applications, players and
 //! readers.
 //!
-//! Headers of many programs contain the address of the program's maker, just as headers of crawlers
-//! contain the address of the crawler's operator. Some headers also contain a syllable that
-//! suggests a crawler (such as `CUBOT`, a maker of telephones, and `BOTECH`, a maker of
-//! televisions). So in the header of such a program, neither an address alone nor a syllable alone
-//! declares a crawler.
+//! Headers of many programs contain a URL of the maker, just as headers of crawlers contain a URL
+//! of the operator. Some headers also contain the syllable "bot", which suggests a crawler, as in
+//! `CUBOT` (a maker of telephones) and `BOTECH` (a maker of televisions). So in the header of such
+//! a program, neither a URL alone nor the syllable alone declares a crawler.
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
@@ -16,8 +15,8 @@ pub(super) fn has_contact(part: &Part) -> bool {
     part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
 }
 
-/// Reports whether the header does not look like the header of a browser that calls itself Mozilla
-/// or Opera.
+/// Returns `false` if the header looks like the header of a browser that calls itself Mozilla or
+/// Opera.
 fn is_plain(header: &Header<'_>) -> bool {
     let Some(first) = header.words().next() else { return true };
     let costume = || [&b"mozilla"[..], b"opera"].iter().any(|name| first.text(header.bytes).eq_ignore_ascii_case(name));
@@ -49,23 +48,23 @@ pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
-/// Reports whether a part of a device's header declares a crawler. The part must have a contact.
-/// Headers of applications may contain the address of the maker. So the part must also follow
-/// `compatible;`, or the header must have a contact in a form that crawlers use. The parameter
-/// `has_crawlers_contact` returns whether the header has such a contact.
+/// Reports whether a part of a device's header declares a crawler. The part must have a contact. A
+/// contact alone is not enough, because it may be a URL of the application's maker. So the part
+/// must also follow `compatible;`, or the header must have a contact in a form that crawlers use
+/// (`has_crawlers_contact`).
 pub(super) fn declares_on_device(part: &Part, has_crawlers_contact: impl FnOnce() -> bool) -> bool {
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact())
 }
 
-/// Reports whether the address in a part belongs to the maker of a program. Returns `true` if the
-/// header is from a device, an application, a player or a reader.
+/// Reports whether the contact in a part belongs to the maker of a program. `presents` is true if a
+/// word of the header suggests a player, a reader or a browser.
 pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
     }
-    // Desktop programs name their platform. Some crawlers also name a platform, but only crawlers
-    // have a contact in the form that `has_crawlers_contact` accepts.
+    // Desktop programs name their platform. Headers of some crawlers also name a platform, but only
+    // headers of crawlers have a contact in a form that `has_crawlers_contact` accepts.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
     let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
     leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
@@ -94,25 +93,25 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
     })
 }
 
-/// Reports whether every address in the header is the location of the program's source code. The
-/// address in a crawler's header is usually an ordinary web page.
+/// Reports whether the header has contacts, and all of them are URLs of the program's source code.
+/// The URL in a crawler's header is usually an ordinary web page.
 pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
     contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
 }
 
-/// Reports whether an address is a project on a site for source code ([`is_forge`]). The name of
-/// the project must not suggest a crawler.
+/// Reports whether a URL leads to a project on a site for source code ([`is_forge`]). Returns
+/// `false` if the project's name suggests a crawler.
 fn is_of_source(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
 }
 
-/// Reports whether every address in the header is the home page of a versioned product, as in
-/// `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. Headers of crawlers contain the address
-/// of a page about the crawler, or of a site whose name is not the crawler's name. Returns `false`
-/// for search engines, because a search engine's crawler may have the same name as the search
-/// engine's home page.
+/// Reports whether the header has contacts, and all of them are home pages of versioned products,
+/// as in `HashiCorp Terraform/1.9.0 (+https://www.terraform.io)`. The URL in a crawler's header
+/// usually leads to a page about the crawler, or to a site that is not named like the crawler.
+/// Returns `false` if the header contains `search`, because a search engine's crawler may be named
+/// like the search engine's home page.
 pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
     let contacts = || header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT));
     (1..=MAX_HOME_PAGES).contains(&contacts().take(MAX_HOME_PAGES + 1).count())
@@ -121,14 +120,14 @@ pub(super) fn has_home_page_of_product(header: &Header<'_>) -> bool {
         && contacts().all(|part| is_home_page(header, part))
 }
 
-/// Maximum number of home pages in the header of a program. Each page is compared with all products
-/// of the header, so without this limit, a crafted header with thousands of addresses would take
-/// too long.
+/// Maximum number of contacts in a header that [`has_home_page_of_product`] accepts. Each URL is
+/// compared with all products of the header, so a crafted header with thousands of URLs would
+/// otherwise take too long.
 const MAX_HOME_PAGES: usize = 8;
 
-/// Reports whether a part is a comment that contains only `+` and a host that is named like a
-/// product in the header. Returns `false` for hosts of audio services, because the clients of these
-/// services are treated as feed fetchers.
+/// Reports whether a part is a comment such as `(+https://www.terraform.io)`: a `+` and a URL with
+/// no path except `/`, whose host is named like a versioned product in the header. Returns `false`
+/// for hosts of audio services, because the clients of these services are treated as feed fetchers.
 fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
     let address = header.address(part);
     let host = host(address);
@@ -148,7 +147,7 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
 }
 
 /// Reports whether the name of the leading product ends with `player` or a similar word, as in
-/// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the address of a page about a
+/// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the URL of a page about a
 /// crawler.
 fn is_called_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
@@ -161,7 +160,7 @@ pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
 }
 
 /// Reports whether the header has a contact in a form that crawlers use: an e-mail address,
-/// `+http://…`, or the address of a crawler's page.
+/// `+http://…`, or the URL of a page about a crawler.
 pub(super) fn has_crawlers_contact(header: &Header<'_>) -> bool {
     let marked = |part: &Part| {
         part.address.start.checked_sub(1).is_some_and(|before| header.bytes[before] == b'+')
@@ -170,7 +169,7 @@ pub(super) fn has_crawlers_contact(header: &Header<'_>) -> bool {
     header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).any(marked) || has_page_of_crawler(header)
 }
 
-/// Reports whether the header contains a URL of a page about the crawler, such as
+/// Reports whether the header contains the URL of a page about a crawler, such as
 /// `https://example.com/about/bot.html`.
 fn has_page_of_crawler(header: &Header<'_>) -> bool {
     header.parts.iter().any(|part| {

@@ -21,8 +21,8 @@ pub(super) enum Purpose {
     Collects(Option<Category>),
     /// The product probes the health of a server, validates domains or delivers webhooks.
     Serves,
-    /// The product plays, reads or browses for a person. An address after the product's name
-    /// belongs to the product's maker.
+    /// The product plays, reads or browses for a person. A URL after the product's name belongs to
+    /// the product's maker.
     Presents,
     /// The word contains a listed piece, but suggests no purpose as a whole.
     Unrelated,
@@ -56,8 +56,8 @@ const PURPOSES: &[(Purpose, &[&str])] = &[
     (Purpose::Serves, &["acme-challenge", "acme challenge", "acme-client", "acme client", "acmeclient", "acme.sh"]),
 ];
 
-/// An automaton that finds the pieces in [`PURPOSES`], and a list of these pieces. Pattern number
-/// `n` of the automaton is the piece at index `n` of the list.
+/// An automaton that finds the pieces in [`PURPOSES`], and a list of these pieces with their
+/// purposes. Pattern number `n` of the automaton is the piece at index `n` of the list.
 static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
     let stems: Vec<_> =
         PURPOSES.iter().flat_map(|(purpose, stems)| stems.iter().map(|stem| (*stem, *purpose))).collect();
@@ -72,7 +72,7 @@ static STEMS: LazyLock<(AhoCorasick, Vec<(&str, Purpose)>)> = LazyLock::new(|| {
 });
 
 pub(super) fn is_address_of_service(address: &[u8]) -> bool {
-    // The three strings below end with `k`, a rare letter in addresses.
+    // The search looks for `k` first: it is rare in URLs, and all three strings end with it.
     memchr::memchr2_iter(b'k', b'K', address)
         .map(|at| &address[..=at])
         .any(|text| [&b"webhook"[..], b"healthcheck", b"health-check"].iter().any(|stem| ends_with(text, stem)))
@@ -88,8 +88,8 @@ pub(super) fn crawls(text: &[u8]) -> bool {
     purposes(text).any(|(_, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot))
 }
 
-/// Finds the pieces of [`PURPOSES`] in `text`. Skips pieces at positions where they suggest no
-/// purpose, such as `scan` in `Toscana`.
+/// Finds the pieces of [`PURPOSES`] in `text`. Skips pieces that suggest no purpose because of
+/// their position in a word, such as `scan` in `Toscana`.
 fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {

@@ -84,9 +84,9 @@ impl Recognizer {
     /// Returns all agents in one `User-Agent` line, so that no crawler can hide behind another
     /// name. All registered crawlers come first, each once. If words outside the registered names
     /// contain a name from the robots.txt or declare a crawler, an unregistered agent follows. If
-    /// the line names several link previewers, only the first previewer is returned: messengers
-    /// also send the names of other previewers, to show that the messenger understands the metadata
-    /// for these previewers. If the line names no registered crawler, there is exactly one agent.
+    /// the line names several link previewers, only the first previewer is returned: a messenger
+    /// also sends the names of other previewers whose metadata it understands. If the line names no
+    /// registered crawler, there is exactly one agent.
     ///
     /// ```
     /// use robots_core::agent::{Recognizer, Registry};
@@ -109,9 +109,9 @@ impl Recognizer {
     }
 
     /// Resolves a name that a person has written on a command line or in a file of expectations.
-    /// Returns the meaning of the name, and the agents. The name may be `*`; the name, header name
-    /// or first product token of a registered crawler; a whole `User-Agent` header; or the product
-    /// token of an unregistered crawler.
+    /// Returns what kind of name it is, and the agents that it refers to. The name may be `*`; the
+    /// name, header name or first product token of a registered crawler; a whole `User-Agent`
+    /// header; or the product token of an unregistered crawler.
     ///
     /// A header may name several agents. Callers should consider all of them.
     ///
@@ -146,9 +146,9 @@ impl Recognizer {
         }
     }
 
-    /// Returns the unregistered agent in a header that also contains the registered names in
-    /// `places`. `None` if the words outside `places` declare no crawler and contain no name from
-    /// the robots.txt.
+    /// Returns the unregistered agent in a header that also contains registered names, in the byte
+    /// ranges `places`. `None` if the words outside these ranges declare no crawler and contain no
+    /// name from the robots.txt.
     fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
@@ -194,9 +194,9 @@ impl Recognizer {
     }
 }
 
-/// Creates the agent that a header claims. `name` is a name from the file that occurs in the
-/// header. The group for this name takes precedence over the group for the product that the header
-/// declares.
+/// Creates the agent that a header claims. `name` is the name from the robots.txt that was found in
+/// the header, if any. The group for this name takes precedence over the group for the product that
+/// the header declares.
 fn claimed(claim: Claim, name: Option<&ProductToken>) -> Agent {
     let own = claim.product.as_deref().and_then(|product| ProductToken::from_name(product.as_bytes()));
     let own = own.filter(|own| Some(own) != name && may_claim(own));
@@ -208,12 +208,12 @@ pub(super) struct NamedCrawlers<'r> {
     /// The crawlers in the order of the header, each once. Frameworks, and all previewers except
     /// the first, are left out.
     pub(super) crawlers: Vec<&'r Arc<Crawler>>,
-    /// The ranges of all registered names, in the order of the header.
+    /// The byte ranges of all registered names in the header, in order.
     pub(super) places: Vec<Range<usize>>,
     /// Whether the header contains a framework's name outside of the versions of products.
     pub(super) framework: bool,
-    /// Pointers to the crawlers after the first one. A set finds repeated names quickly, even in a
-    /// header of 64 KiB with thousands of names.
+    /// Pointers to the crawlers that were found after the first, including left-out previewers. A
+    /// set finds repeated names quickly, even in a header of 64 KiB with thousands of names.
     further: HashSet<*const Crawler>,
     previewer: bool,
 }
@@ -250,7 +250,7 @@ impl<'r> NamedCrawlers<'r> {
 impl Registry {
     /// Returns the first framework in a header, and its position. Always searches the versions of
     /// products (`Nutch-1.10` in `FooBot/Nutch-1.10`). Searches other words only if `speaks` is
-    /// true, which means that [`NamedCrawlers::of`] found the name of a framework in these words.
+    /// true, which means that [`NamedCrawlers::of`] found a framework's name in these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.

@@ -2,8 +2,8 @@
 //! `chatgpt.com` belongs to OpenAI.
 //!
 //! A host is looked up among the `referers` of all registry rows in three ways: as a whole, as a
-//! subdomain of a listed host, and as a name under a country's domain. The lookup of a host takes a
-//! few hash lookups. It needs no allocation, because all keys are slices of the host.
+//! subdomain of a listed host, and as a name under a country's domain. These are a few accesses to
+//! a hash table, and no allocation is needed, because all keys are slices of the host.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,8 +36,8 @@ pub(super) struct ReferrerIndex {
 }
 
 impl ReferrerIndex {
-    /// Creates an index of the hosts of each operator. If two rows have the same host, the first
-    /// row is used.
+    /// Creates an index of the hosts of each operator. If two rows contain the same host, the host
+    /// belongs to the operator of the first row.
     pub(super) fn new<'c>(rows: impl Iterator<Item = (&'c str, &'c [String])>) -> Self {
         let mut services = HashMap::new();
         for (operator, hosts) in rows {
@@ -59,8 +59,8 @@ impl ReferrerIndex {
         {
             return None;
         }
-        // The buffer contains a dot and the host in lower case, so that every key is a slice of the
-        // buffer.
+        // The buffer contains a dot and the host in lower case, so that every key, such as
+        // `.bing.com`, is a slice of the buffer.
         let mut octets = [b'.'; MAX_HOST_LENGTH + 1];
         let dotted = &mut octets[..=host.len()];
         dotted[1..].copy_from_slice(host);

@@ -60,11 +60,11 @@ impl Registry {
         &self,
         rows: impl IntoIterator<Item = R>,
     ) -> Result<Self, RegistryError> {
-        // A removed crawler becomes `None`, so that the positions in `places` stay valid.
+        // A removed crawler is replaced by `None`, so that the positions in `places` stay valid.
         let mut crawlers: Vec<Option<Arc<Crawler>>> = self.crawlers.iter().cloned().map(Some).collect();
         let places: HashMap<String, usize> =
             self.crawlers.iter().enumerate().map(|(at, crawler)| (crawler.name.to_ascii_lowercase(), at)).collect();
-        // Maps the name of each row, in lower case, to the position of the row.
+        // Maps the name of each row, in lower case, to the row's index in `rows`.
         let mut named: HashMap<String, usize> = HashMap::new();
         for (at, row) in rows.into_iter().enumerate() {
             let change = row.into();
@@ -121,15 +121,15 @@ impl Registry {
         self.crawlers().find(|crawler| crawler.name.eq_ignore_ascii_case(name))
     }
 
-    /// Returns the crawler that `name` names if its spaces are removed; `None` if there are no
-    /// spaces within `name`.
+    /// Removes the spaces from `name`, and returns the crawler with the resulting name. `None` if
+    /// there is no such crawler, or if `name` contains no inner spaces.
     pub(crate) fn crawler_without_spaces(&self, name: &str) -> Option<&Crawler> {
         let joined: String = name.split_whitespace().collect();
         if joined == name.trim() { None } else { self.crawler(&joined) }
     }
 
-    /// Returns the service that a person came from. The service is recognised by the host in the
-    /// request's `Referer`. `None` if the host is unknown.
+    /// Returns the service that sent a person to the site, recognised by the host in the request's
+    /// `Referer`. `None` if the host is unknown.
     ///
     /// ```
     /// let registry = robots_core::agent::Registry::builtin();
@@ -169,7 +169,7 @@ impl Registry {
     }
 
     /// Returns the crawler whose name begins at a word, and the end of the name. If several names
-    /// begin at the word, the longest name counts.
+    /// begin at the word, uses the longest name.
     ///
     /// `searched` contains the results of earlier calls for the same header: for each crawler that
     /// requires other strings, whether the header contains one of these strings. So the strings of
@@ -197,7 +197,7 @@ impl Registry {
     }
 
     /// Reports whether the header contains one of the strings that the crawler requires in addition
-    /// to its name.
+    /// to its name, or the crawler requires none.
     fn accepts(&self, crawler: u32, header: &Header<'_>, searched: &mut Vec<(u32, bool)>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {
@@ -213,8 +213,7 @@ impl Registry {
 
     /// Returns the changes from this registry to `next` that are probably mistakes: many crawlers
     /// are missing, or a search engine has changed. Each change is a clause that the caller puts
-    /// into a message. If the result is empty, `next` can replace this registry without
-    /// confirmation.
+    /// into a message. If there are none, `next` can replace this registry without confirmation.
     ///
     /// ```
     /// use robots_core::agent::{Registry, RegistryRow};

@@ -1,20 +1,19 @@
 //! Blocks or allows crawlers with the smallest possible edit of a file. Returns an edit only if a
 //! comparison proves that the edit has exactly the requested effect.
 //!
-//! 1. The edited crawlers are the crawlers that the caller blocks or allows. A blocked crawler may
-//!    not fetch any path. For an allowed crawler, no rule disallows the whole site, but rules for
-//!    parts of the site still apply.
+//! 1. The edited crawlers are those that the caller blocks or allows. A blocked crawler may not
+//!    fetch any path. For an allowed crawler, no rule disallows the whole site, but rules for parts
+//!    of the site still apply.
 //! 2. If a group names only edited crawlers, the rules of the group are changed. If a group also
-//!    names other crawlers, its rules stay unchanged, and the names of the edited crawlers are
-//!    removed from the group.
+//!    names other crawlers, it keeps its rules, but loses the names of the edited crawlers.
 //! 3. An allowed crawler keeps the rules of its group, except rules that disallow the whole site.
-//!    If the group has no rules for parts of the site, the crawler gets the rules that it would
-//!    obey without a group. The crawler always keeps the delays and usage preferences of the group.
+//!    If no rule for a part of the site is left, the crawler gets the rules that it would obey
+//!    without a group. The crawler always keeps the delays and usage preferences of the group.
 //! 4. A crawler that is not edited may obey the group of an edited crawler (`Googlebot-Image` obeys
-//!    the group of `Googlebot`). The name of such a crawler is added to the group that the crawler
-//!    obeys, so that the crawler keeps its rules.
+//!    the group of `Googlebot`). Such a crawler is added by name to the group that it obeys, so
+//!    that it keeps its rules.
 //! 5. If the last group of the file has no rules, it gets an empty rule before a new group is
-//!    added. Without this rule, crawlers would read the last group and the new group as one.
+//!    added. Without this rule, crawlers would read the two groups as one.
 //! 6. The edited file is compared with the original. The edit is accepted only if every edited
 //!    crawler has the requested access, and the verdicts and delays of all other crawlers are
 //!    unchanged.
@@ -39,8 +38,8 @@ pub struct EditedFile {
     pub robots: RobotsTxt,
     /// The changes of verdicts and delays that the edit causes.
     pub diff: Diff,
-    /// Names of other crawlers that obeyed the group of an edited crawler. The edited file contains
-    /// these names, so that the crawlers keep their rules.
+    /// Names of crawlers that were not edited, but obeyed the group of an edited crawler. The
+    /// edited file names these crawlers, so that they keep their rules.
     pub kept: Vec<String>,
 }
 
@@ -50,8 +49,8 @@ impl EditedFile {
     /// because a robots.txt cannot distinguish them. The edit keeps comments, line ends and all
     /// lines that need not change.
     ///
-    /// `goes_on` is called often, so it can check a deadline. Once it returns false, the files are
-    /// no longer compared, and the method returns an error.
+    /// `goes_on` is called often, so it can check a deadline. If it returns false, the effect
+    /// cannot be proved, and the method returns an error.
     ///
     /// # Errors
     ///
@@ -135,9 +134,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
     rules.select(agent.tokens(), agent.fallback())
 }
 
-/// Reports whether a crawler with these groups has the requested access. Sample paths alone do not
-/// prove that a crawler is blocked, because an allow rule may allow other paths. So the patterns of
-/// the rules must also block every path.
+/// Reports whether a crawler that obeys these groups has the requested access. Sample paths alone
+/// do not prove that a crawler is blocked, because an allow rule may allow other paths. So this
+/// function also examines the patterns of the rules.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
     match access {
@@ -148,7 +147,7 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
     }
 }
 
-/// Empty rule that is added to a group without rules. Its comment is for people who read the file.
+/// Empty rule that ends a group without rules. Its comment is for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
 fn has_narrower(groups: &[Group<'_>]) -> bool {
@@ -156,8 +155,8 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if this name has the token, and the token itself if not. The crawler would ignore a
-/// group for a name with another token.
+/// usual name if crawlers read it as this token, otherwise the token itself. The crawler would
+/// ignore a group for a name with another token.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
@@ -175,8 +174,8 @@ struct Draft<'f, 'a> {
     /// Maps the index of a group to names of crawlers that are not edited, but obey the group
     /// because it names an edited crawler. The edit adds these names to the group.
     stay: BTreeMap<usize, BTreeSet<String>>,
-    /// Maps the index of each changed group to whether the group still exists after the edit. All
-    /// names in such a group are names of edited crawlers.
+    /// Maps the index of each group whose rules are changed to whether the group still exists after
+    /// the edit. Such a group names only edited crawlers.
     changed: BTreeMap<usize, bool>,
     /// Maps the lines of each new group to the names in its user-agent lines.
     new: BTreeMap<Vec<Vec<u8>>, Vec<String>>,
@@ -245,9 +244,8 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Gives a crawler the requested access. If a group that names the crawler is only for edited
-    /// crawlers, changes the rules of the group. Removes the crawler's name from all other groups.
-    /// Then adds a new group, unless a changed group names the crawler or the crawler needs no
-    /// group.
+    /// crawlers, changes the rules of this group. Removes the crawler's name from all other groups.
+    /// Then adds a new group for the crawler, unless it has a changed group or needs no group.
     fn place(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
@@ -259,8 +257,7 @@ impl<'f, 'a> Draft<'f, 'a> {
             if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
                 shared.push(group);
                 // A name that also stands for a crawler that is not edited stays in the group. If
-                // the edit misses the requested effect because of this name, `prove` rejects the
-                // edit.
+                // the edit therefore does not have the requested effect, `prove` rejects it.
                 for name in names {
                     if self.is_theirs(name) {
                         self.removed.insert(line_of(name));
@@ -297,8 +294,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         self.file.rules().select(&family, agent.fallback())
     }
 
-    /// Changes a group that is only for edited crawlers. Returns false if the whole group is
-    /// removed.
+    /// Changes the rules of a group that names only edited crawlers. Returns false if the whole
+    /// group is removed.
     fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
@@ -332,9 +329,9 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, it gets the rules of `otherwise`, which the group's crawlers would obey without the
-    /// group. If the group has only rules for the whole site and no other lines, the whole group is
-    /// removed. Returns whether the group still exists.
+    /// site, but other lines such as delays, it gets the rules of `otherwise`, which its crawlers
+    /// would obey without the group. If the group has neither, it is removed. Returns whether the
+    /// group still exists.
     fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
         if group.rules().any(|rule| closes_part(&rule)) {
             self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
@@ -367,8 +364,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         lines
     }
 
-    /// Returns the rules of these groups, except rules that disallow the whole site. If no rules
-    /// for parts of the site are left, returns an empty `Disallow:`.
+    /// Returns the rules of these groups, except rules that disallow the whole site. If no rule
+    /// disallows a part of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
         if !has_narrower(&groups) {
@@ -414,8 +411,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         added.extend_from_slice(end);
     }
 
-    /// Removes a blank line if the removal of other lines leaves two adjacent blank lines, or a
-    /// blank line at the end of the file.
+    /// If the removal of lines leaves two adjacent blank lines, or a blank line at the end of the
+    /// file, removes one blank line.
     fn remove_double_blanks(&mut self) {
         let lines = self.file.lines();
         let is_blank = |line: usize| lines.get(line).is_none_or(|line| line.bytes().trim_ascii().is_empty());
@@ -428,7 +425,7 @@ impl<'f, 'a> Draft<'f, 'a> {
                 && (first..=last).all(|line| !self.file.bytes()[self.file.whole_line(line)].contains(&b'#'));
             if is_whole && (first == 0 || is_blank(first - 1)) {
                 // If the removed lines are the last lines of the file, the blank line before them
-                // is removed. A new group at the end brings its own blank line.
+                // is removed. If a new group is added there, a blank line is added before it.
                 let is_end = self.file.whole_line(last + 1).is_empty();
                 blanks.extend(if is_end { first.checked_sub(1) } else { Some(last + 1) });
             }
@@ -444,8 +441,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Adds the new groups at the end of the file. If the file has a group whose only effect is to
-    /// block its crawlers, newly blocked crawlers are named in this group instead.
+    /// Adds the new groups at the end of the file. But if the file has a group whose only effect is
+    /// to block its crawlers from the whole site, adds the names of newly blocked crawlers to it.
     fn add_new_groups(&mut self) {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
@@ -470,8 +467,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    /// Returns the last line of the file's last group if this group has no rules. Crawlers would
-    /// read such a group and a new group after it as one.
+    /// If the file's last group has no rules, returns the index of its last line. Crawlers would
+    /// read this group and a new group after it as one.
     fn open_group(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
@@ -489,8 +486,8 @@ impl<'f, 'a> Draft<'f, 'a> {
         let mut edits = self.edits;
         edits.extend(self.added.into_iter().map(|(at, text)| Edit::insert(at, text)));
         edits.extend(self.removed.into_iter().map(|line| {
-            // A comment after the field of a removed line is kept. But if a comment turns a lint
-            // off for the line, the whole line is removed.
+            // A comment after a removed field is kept, unless a comment turns a lint off for the
+            // line.
             self.file.without_field(line).unwrap_or_else(|| Edit::remove(self.file.whole_line(line)))
         }));
         Edit::apply(self.file.bytes(), &edits)

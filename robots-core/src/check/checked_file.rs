@@ -1,5 +1,5 @@
-//! The robots.txt that lints and fixes examine, and data that they share. This module also creates
-//! the edits that add or remove lines.
+//! The robots.txt that lints and fixes examine, and the data that they share. This module also
+//! creates the edits that add or remove lines.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -16,12 +16,11 @@ use crate::rules::{
 pub(super) struct CheckedFile<'a> {
     pub(super) robots: &'a RobotsTxt,
     pub(super) site: &'a SiteContext,
-    /// Codes of all lints. Comments in the file can turn these lints off.
+    /// Codes of all lints. A comment in the file turns a lint off by its code.
     pub(super) codes: &'a [&'static str],
     /// The name in the first `User-agent` line. Rules above this line do not belong to any group.
     pub(super) first_name: Option<Name<'a>>,
     pub(super) crawlers: CrawlersByToken<'a>,
-    // The following fields are computed on first use, because only some lints need them.
     lines: OnceCell<Vec<Line<'a>>>,
     groups: OnceCell<AlikeGroups<'a>>,
     rules: OnceCell<RuleSet>,
@@ -29,7 +28,7 @@ pub(super) struct CheckedFile<'a> {
     hosts_with_tls: OnceCell<HashSet<Vec<u8>>>,
 }
 
-/// The groups of a file. Groups with the same names are marked.
+/// The groups of a file. Also records which groups have the same names.
 #[derive(Default)]
 pub(super) struct AlikeGroups<'a> {
     pub(super) groups: Vec<Group<'a>>,
@@ -77,7 +76,6 @@ impl<'a> CheckedFile<'a> {
         self.lines.get_or_init(|| self.robots.lines().collect())
     }
 
-    /// Returns the rules of the file, compiled for [`Reading::Standard`].
     pub(super) fn rules(&self) -> &RuleSet {
         self.rules.get_or_init(|| {
             let registry = &self.site.registry;
@@ -258,15 +256,15 @@ const MARK: &[u8] = b"robots-check:";
 /// The lints that comments in a file turn off, in the order of the file. For example,
 /// `# robots-check: allow(secret-path, duplicate-group)` turns off two lints.
 ///
-/// A comment after a field applies to the line of the field. A comment on a line of its own applies
-/// to the next line.
+/// A comment after a field applies to the same line. A comment on a line of its own applies to the
+/// next line.
 #[derive(Debug, Default)]
 pub(super) struct Allowed<'a>(Vec<(Range<usize>, &'a [u8])>);
 
 impl<'a> Allowed<'a> {
     pub(super) fn of(robots: &'a RobotsTxt) -> Self {
         let mut allowed = Self::default();
-        // Most files have no comment that turns a lint off, so their lines need not be parsed.
+        // Most files have no comment that turns a lint off, so their lines are not parsed here.
         if memchr::memmem::find(robots.bytes(), MARK).is_none() {
             return allowed;
         }

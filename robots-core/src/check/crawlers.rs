@@ -9,18 +9,19 @@ use crate::agent::{Category, Crawler, Registry};
 use crate::rules::{Name, ProductToken, RobotsTxt};
 
 /// Minimum length, in bytes, of a name that is treated as a misspelling. Shorter names are similar
-/// to the names of too many crawlers. If the mistake is in the ending `bot`, as in `GPTBt` and
-/// `CCBott`, the name may be one byte shorter.
+/// to the names of too many crawlers. Names with a misspelled ending `bot`, such as `GPTBt` and
+/// `CCBott`, may be one byte shorter.
 const MIN_GUESS_LENGTH: usize = 6;
 
-/// Minimum length, in bytes, of an unknown name that is treated as the name of a service or an
-/// operator. For example, `ClaudeBot` and `Claude-User` are suggested for `Claude`.
+/// Minimum length, in bytes, of an unknown name for which crawlers are suggested, because it may be
+/// the name of a service or an operator. For example, `ClaudeBot` and `Claude-User` are suggested
+/// for `Claude`.
 const MIN_BRAND_LENGTH: usize = 3;
 
 /// Endings that turn the name of a search engine or an assistant into the name of its crawler.
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
-/// Maximum number of crawlers that are suggested for the name of an operator.
+/// Maximum number of crawlers that are suggested if a name is the name of an operator.
 const OF_OPERATOR: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
@@ -156,15 +157,16 @@ impl Registry {
         crawlers.likely(&token).map(|likely| any_of(&likely))
     }
 
-    /// Returns what was probably meant by a name that must be one crawler's name, a header or `*`;
-    /// `None` if nothing is known to be wrong with the name. The name is wrong if it contains no
-    /// product token, such as an empty name or a path; if it selects several crawlers, as
-    /// `category:search` does in a config of robotsd; or if [`Registry::meant`] returns another
-    /// name.
+    /// Returns a suggestion for a wrong `name`; `None` if no mistake is known. A correct name is
+    /// one crawler's name, a header or `*`. A name is wrong in these cases:
+    ///
+    /// - It contains no product token, for example because it is empty.
+    /// - It selects several crawlers, as `category:search` does in a config of robotsd.
+    /// - [`Registry::meant`] returns another name.
     #[doc(hidden)]
     pub fn one_crawler_meant(&self, name: &str, robots: &RobotsTxt) -> Option<String> {
-        // Only the first word can contain the colon of a selection. The first word of a header
-        // contains no colon.
+        // A selection has its colon in the first word. The first word of a header contains no
+        // colon.
         let is_many = || name.split_whitespace().next().is_some_and(|first| first.contains(':'));
         if name != "*" && (ProductToken::from_name(name.as_bytes()).is_none() || is_many()) {
             return Some("the name of one crawler, such as \"Googlebot\"".to_owned());
@@ -194,8 +196,8 @@ pub(super) fn any_of(names: &[&str]) -> String {
     names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(" or ")
 }
 
-/// Reports whether two tokens are long enough to be compared. `token` may be misspelled. `known` is
-/// a token of a registered crawler.
+/// Reports whether a possibly misspelled `token` and the token of a registered crawler (`known`)
+/// are long enough to be compared.
 fn is_long_enough(token: &[u8], known: &[u8]) -> bool {
     let has_wrong_ending = known.ends_with(b"bot") && !token.ends_with(b"bot");
     token.len().min(known.len()) + usize::from(has_wrong_ending) >= MIN_GUESS_LENGTH

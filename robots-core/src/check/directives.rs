@@ -7,8 +7,8 @@ use strsim::damerau_levenshtein;
 use super::invisible::without_invisible;
 use crate::rules::{Directive, Field, Line, LineKind, RobotsTxt, starts_with};
 
-/// Maximum length of a name that is compared with directives, in bytes. Longer names are sentences,
-/// not misspelled directives.
+/// Maximum length of a name that is compared with directives, in bytes. Longer names are probably
+/// sentences, not misspelled directives.
 const MAX_GUESS_LENGTH: usize = 24;
 
 /// Reports whether crawlers know the name of this field, including accepted misspellings.
@@ -23,8 +23,8 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
 }
 
 /// If the name of a field also contains part of the value, returns the directive at the start of
-/// the name; otherwise `None`. Such a name occurs if the colon after the directive is missing and
-/// the value contains a colon, as in `Disallow /wiki/Special:Search`.
+/// the name; otherwise `None`. A name contains part of the value if the colon after the directive
+/// is missing and the value contains a colon, as in `Disallow /wiki/Special:Search`.
 pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
     (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
@@ -38,11 +38,11 @@ pub(super) fn is_rule(field: &Field<'_>) -> bool {
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
 /// name. Such lines occur if line ends were lost or replaced by other characters (spaces, `\n` as
-/// two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat
-/// everything after it as its value.
+/// two characters, `<br>`, U+2028). Crawlers read only the first directive of a line, and treat the
+/// rest of the line as its value.
 ///
-/// If the file has no rules, comments are also searched, because a file without line ends is a
-/// single comment if it begins with `#`.
+/// If the file has no rules, comments are also searched, because a file that lost its line ends is
+/// a single comment if it begins with `#`.
 pub(super) fn joined_lines(robots: &RobotsTxt) -> impl Iterator<Item = (Line<'_>, Range<usize>)> {
     let has_rules = robots.groups().any(|group| group.rules().len() > 0);
     robots.lines().filter_map(move |line| {
@@ -65,8 +65,10 @@ fn second_directive(line: &Line<'_>, read: Range<usize>) -> Option<Range<usize>>
 }
 
 /// Returns the range of a directive's name that ends right before a colon. A name that is also an
-/// ordinary word, such as `host`, must be a whole word. Inside a path, white space must also follow
-/// the colon. So `ghost:`, `/wiki/Host:Setup` and `/*host:` contain no directive.
+/// ordinary word, such as `host`, does not count after a letter or digit (except in `\n` or `\r` as
+/// two characters), or after a byte that is common in URLs, such as `/`. After other punctuation
+/// except `>`, the name counts only if white space follows the colon. So `ghost:`,
+/// `/wiki/Host:Setup` and `/*host:` contain no directive.
 fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let head = text[..colon].trim_ascii_end();
     let is_last = |name: &str| {
@@ -81,7 +83,7 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
         [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
-        // A `>` before a directive is the end of an HTML tag, not part of a path.
+        // A `>` is the end of an HTML tag, not part of a path.
         [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
@@ -108,7 +110,6 @@ impl Field<'_> {
     }
 }
 
-/// Reports whether a field has a colon and exactly this name, ignoring case.
 pub(super) fn is_named(field: &Field<'_>, name: &str) -> bool {
     field.has_colon && field.name.eq_ignore_ascii_case(name.as_bytes())
 }
@@ -137,8 +138,8 @@ pub(super) fn nearest(name: &[u8]) -> Option<&'static str> {
 
 /// Reports whether a file is a robots.txt: it has a field that crawlers know, or contains only
 /// comments and blank lines. A line with a colon is not enough, because error messages, JSON, YAML
-/// and Git LFS pointers contain such lines. If such a file counted as a robots.txt, it would allow
-/// every crawler to fetch everything.
+/// and Git LFS pointers contain such lines. As a robots.txt, such a file would allow every crawler
+/// to fetch everything.
 pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {

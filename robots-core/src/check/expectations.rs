@@ -8,7 +8,7 @@ use super::diff::{Decider, Subject};
 use crate::agent::{Recognizer, Registry};
 use crate::rules::{Access, Reading, RequestPath, RobotsTxt};
 
-/// A list of expected verdicts, each for some agents and some paths.
+/// A list of expectations: the verdicts that certain agents must have on certain paths.
 ///
 /// An agent is a registered name, a product token, `*` for a crawler that is not named in any
 /// group, or a whole `User-Agent` header.
@@ -51,9 +51,12 @@ pub struct ExpectationOutcome {
     pub evaluated: usize,
     /// The pairs whose verdict is not the expected one, in the order of the expectations.
     pub unmet: Vec<Unmet>,
-    /// Messages about expectations that protect nothing. The agent may be unknown, but similar to
-    /// the name of a crawler, which the message then contains. The agent may be empty, a path or a
-    /// selection of several crawlers. Or there may be no agent, no path or no expectation at all.
+    /// Messages about expectations that protect nothing:
+    ///
+    /// - The agent is unknown, but similar to the name of a crawler. The message suggests this
+    ///   name.
+    /// - The agent is empty, a path or a selection of several crawlers.
+    /// - There is no expectation at all, or an expectation has no agents or no paths.
     pub misspelled: Vec<String>,
 }
 
@@ -78,7 +81,8 @@ pub struct Unmet {
     pub rule: Option<Decider>,
 }
 
-/// Writes the pair in one line: the expected verdict, and the line of the file that contradicts it.
+/// Writes a message with the agent, the path, the expected verdict and, if a rule causes another
+/// verdict, the line number of this rule. The message has one line.
 impl fmt::Display for Unmet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { agent, path, .. } = self;
@@ -184,8 +188,8 @@ impl ExpectationOutcome {
     }
 }
 
-/// Writes one line for each misspelled agent, and one line for each unexpected verdict on an agent
-/// and a path. Writes nothing if the expectations are met.
+/// Writes one line per message in `misspelled`, and one line per pair in `unmet`. Writes nothing if
+/// the expectations are met.
 impl fmt::Display for ExpectationOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.misspelled.iter().try_for_each(|line| writeln!(f, "{line}"))?;

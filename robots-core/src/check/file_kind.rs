@@ -50,8 +50,8 @@ impl FileKind {
         }
     }
 
-    /// If a file is UTF-16 or binary, returns the reason why crawlers find no rules in it, although
-    /// an editor may show rules. `None` if crawlers can read the file as text.
+    /// If a file is UTF-16 or binary, returns the reason why crawlers find no rules in it. An
+    /// editor may still show rules. `None` if crawlers can read the file as text.
     ///
     /// ```
     /// use robots_core::check::FileKind;
@@ -81,12 +81,12 @@ const HEAD: usize = 512;
 /// Maximum number of NUL bytes that text may contain by accident.
 const FEW: usize = 4;
 
-/// Reports whether a file is not text, or is text with large blocks that were overwritten with
-/// NULs.
+/// Reports whether a file is not text, or is text with large parts that were overwritten with NUL
+/// bytes.
 ///
 /// Text in an old encoding contains bytes that are not UTF-8, and any text may contain a control
-/// character or a few NULs. But only images and archives contain both many invalid bytes and many
-/// control characters. Many NULs occur only in archives and in files with lost blocks.
+/// character or a few NUL bytes. But only images and archives contain both many invalid bytes and
+/// many control characters. Many NUL bytes occur only in archives and in overwritten text.
 pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
 }
@@ -98,7 +98,8 @@ fn is_made_of_others(octets: &[u8]) -> bool {
     if nuls > FEW && nuls * 100 > octets.len() {
         return true;
     }
-    // Most files contain no control characters, and then invalid bytes need not be counted.
+    // Invalid bytes are counted only if there are many control characters, because most files have
+    // none.
     controls * 32 > octets.len() && {
         let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
         (controls + invalid) * 5 > octets.len()

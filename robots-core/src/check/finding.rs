@@ -64,7 +64,7 @@ keywords!(Severity, "a severity", {
 });
 
 impl Finding {
-    /// Default maximum number of findings of one lint and severity in a [`Report`](super::Report).
+    /// Default maximum number of findings per lint and severity in a [`Report`](super::Report).
     /// [`Options::findings_per_lint`](super::Options::findings_per_lint) changes this limit.
     /// Findings beyond the limit are only counted, to bound the cost of files full of garbage.
     pub const MAX_PER_LINT: usize = 100;
@@ -79,8 +79,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The findings of one lint. Findings beyond the limit are only counted: their messages are not
-/// formatted.
+/// The findings of one lint. Findings beyond the limit are only counted, without formatting their
+/// messages.
 pub(super) struct Sink {
     pub(super) code: &'static str,
     pub(super) severity: Severity,
@@ -89,9 +89,10 @@ pub(super) struct Sink {
     pub(super) file_length: usize,
     /// Maximum number of findings that are stored for each severity.
     pub(super) most: usize,
-    /// Byte ranges of the file that comments exclude from the lint.
+    /// Byte ranges of the lines for which comments turn the lint off.
     pub(super) allowed: Vec<Range<usize>>,
-    /// Ranges of the lines that this lint does not check, because they contain several directives.
+    /// Byte ranges of the lines that the lint does not check, because they contain several
+    /// directives.
     pub(super) left_out: Rc<[Range<usize>]>,
     pub(super) findings: Vec<Finding>,
     /// Numbers of stored findings by severity.
@@ -174,7 +175,8 @@ impl ReportedFinding<'_> {
         }
     }
 
-    /// Sets a help line that is expensive to compute. Calls `help` only if the finding is stored.
+    /// Sets a help line that is expensive to compute. `help` is called only if the finding is
+    /// stored.
     pub(super) fn help_with(self, help: impl FnOnce() -> Option<String>) {
         if let Some(finding) = self.0 {
             finding.help = help();

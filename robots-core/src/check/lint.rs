@@ -1,7 +1,5 @@
 //! The definition of a lint: its code, its reason, examples, a function that finds problems, and a
 //! fix.
-//!
-//! The check passes over the file once and runs all lints of the table.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -60,14 +58,14 @@ pub struct Example {
 pub(super) enum Pass {
     File(fn(&CheckedFile<'_>, &mut Sink)),
     /// The function is called once if the file is of this kind. The functions of all other variants
-    /// are called only if the file is text. Otherwise, most lints would report every line of an
-    /// HTML page.
+    /// are called only if the file is text, because most lints would report every line of an HTML
+    /// page.
     OfKind(FileKind, fn(&CheckedFile<'_>, &mut Sink)),
     Group(fn(&CheckedFile<'_>, Group<'_>, &mut Sink)),
     Name(fn(&CheckedFile<'_>, Name<'_>, &mut Sink)),
     /// The function is called for every line that contains several directives, with the range of
-    /// the second directive's name. Other lints skip such lines, because the fixes of these lints
-    /// would not split the line.
+    /// the second directive's name. Other lints skip such lines, because their fixes would not
+    /// split the line.
     Joined(fn(&Line<'_>, Range<usize>, &mut Sink)),
     Line(fn(&Line<'_>, &LineKind<'_>, &mut Sink)),
     Field(fn(&CheckedFile<'_>, &Field<'_>, &mut Sink)),
@@ -78,7 +76,7 @@ pub(super) enum Pass {
 pub(super) struct LintFix {
     pub(super) edits: EditFinding,
     /// Whether there are two possible corrections, and the file does not show which of them is
-    /// right. If so, the fix is never safe, even if it does not change the effect.
+    /// right. The fix is then never safe, even if it does not change the effect.
     pub(super) is_choice: bool,
     pub(super) shared: Option<SharedCorrection>,
 }

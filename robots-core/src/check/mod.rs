@@ -12,8 +12,9 @@
 //! the whole site. [`Expectations`] define the paths that a file must allow or disallow for certain
 //! crawlers.
 //!
-//! A comment `# robots-check: allow(code)` turns a lint off for its line or, on a line of its own,
-//! for the next line. [`Options`] turn a lint off for the whole file or give it another severity.
+//! A comment `# robots-check: allow(code)` after a field turns a lint off for this line. On a line
+//! of its own, it turns the lint off for the next line. [`Options`] turn a lint off for the whole
+//! file or give it another severity.
 //!
 //! This module does not read files and does not print anything.
 //!

@@ -12,7 +12,7 @@ use crate::rules::{Fallback, PathPattern, Reading, Rule, ValueError};
 /// built-in one, only `/.well-known/` is exempt, and no crawler is refused.
 ///
 /// Equal options produce the same findings for the same file. Two `Options` are equal only if they
-/// share one [`Registry`] object. Two equal copies of a registry are different objects.
+/// share one [`Registry`] object. Options with equal copies of a registry are not equal.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[must_use]
 pub struct Options {
@@ -73,8 +73,8 @@ impl Options {
         self
     }
 
-    /// Sets the site's host name. If a finding is about an address without a host, its help line
-    /// uses this name to complete the address. Default: none.
+    /// Sets the site's host name. Lints use this name to recognise URLs of the site, and to
+    /// complete URLs without a host. Default: none.
     pub fn site_host(mut self, host: impl Into<String>) -> Self {
         self.site.host = Some(host.into());
         self
@@ -99,8 +99,8 @@ impl Options {
 }
 
 impl Lint {
-    /// Returns the options for the examples of this lint. Only a few lints need options other than
-    /// the default.
+    /// Returns the options for the examples of this lint. Few lints need options other than the
+    /// defaults.
     #[doc(hidden)]
     pub fn example_options(&self) -> Options {
         Options::new().refused_crawlers(self.bad.refused.iter().copied())
@@ -157,14 +157,14 @@ impl RefusedCrawler {
         Self { name: name.into(), fallback: Fallback::Star, rules: RefusedRules::AllBut(Vec::new()) }
     }
 
-    /// Ignores the groups for `*`. Use this method if the site enforces only groups that name the
-    /// crawler.
+    /// Excludes rules in groups for `*`. Use this method if the site enforces only groups that name
+    /// the crawler.
     pub fn ignore_wildcard_group(self) -> Self {
         Self { fallback: Fallback::Nothing, ..self }
     }
 
-    /// Excludes rules whose pattern is one of `patterns` or another spelling of one. Requests that
-    /// an excluded rule disallows are not refused.
+    /// Excludes rules whose pattern is one of `patterns`, possibly in another spelling. Requests
+    /// that an excluded rule disallows are not refused.
     ///
     /// # Errors
     ///
@@ -174,8 +174,8 @@ impl RefusedCrawler {
         Ok(Self { rules: RefusedRules::AllBut(parsed(patterns)?), ..self })
     }
 
-    /// Includes only rules whose pattern is one of `patterns` or another spelling of one. Requests
-    /// that other rules disallow are not refused.
+    /// Includes only rules whose pattern is one of `patterns`, possibly in another spelling.
+    /// Requests that other rules disallow are not refused.
     ///
     /// # Errors
     ///
@@ -187,8 +187,8 @@ impl RefusedCrawler {
 
     pub(super) fn is_refused_by(&self, rule: Rule<'_>) -> bool {
         let names = |patterns: &[PathPattern]| {
-            // Most sites exclude or include no patterns, and then the pattern of the rule need not
-            // be parsed.
+            // The rule's pattern is parsed only if `patterns` is not empty. For most sites, it is
+            // empty.
             !patterns.is_empty() && {
                 let rule = PathPattern::new(rule.pattern(), Reading::Standard);
                 patterns.iter().any(|pattern| pattern.is_spelling_of(&rule))

@@ -28,7 +28,7 @@ pub(super) fn is_one_of(text: &[u8], words: &str) -> bool {
 pub(super) enum HostEvidence {
     Own,
     Www,
-    /// The text ends with one of the [`TOP_LEVELS`].
+    /// The host ends with one of the [`TOP_LEVELS`].
     Form,
 }
 
@@ -60,7 +60,6 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     Some((host, evidence, rest))
 }
 
-/// Reports whether two hosts are equal, ignoring a leading `www.` and case.
 pub(super) fn is_same_host(one: &[u8], other: &[u8]) -> bool {
     strip_www(one).eq_ignore_ascii_case(strip_www(other))
 }

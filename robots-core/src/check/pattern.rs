@@ -12,8 +12,7 @@ const ANY: u8 = 0;
 pub(super) struct Canonical {
     /// The encoded forms of the pattern, with [`ANY`] instead of each `*`. If the pattern does not
     /// end with the anchor `$`, [`ANY`] is appended. A pattern has several forms if one of its
-    /// bytes may match both in the path and in the query, and is encoded differently in paths and
-    /// in queries.
+    /// bytes is encoded differently in paths and in queries, and may match in both.
     texts: Vec<Vec<u8>>,
 }
 
@@ -23,7 +22,8 @@ impl Canonical {
             return None;
         }
         let mut texts: Vec<_> = PathPattern::new(written, Reading::Standard).with_runs(ANY).collect();
-        // `*` alone matches the same paths as `/`, because every path begins with a slash.
+        // A pattern that consists of `*` matches the same paths as `/`, because every path begins
+        // with a slash.
         for text in texts.iter_mut().filter(|text| **text == [ANY]) {
             text.insert(0, b'/');
         }
@@ -57,8 +57,8 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns another spelling of a pattern with the same meaning in every [`Reading`]: bytes ≥ 0x80
-/// are escaped, and the digits of escapes are in upper case.
+/// Normalises the spelling of a pattern: escapes bytes ≥ 0x80, and upper-cases the digits of
+/// escapes. The meaning stays the same in every [`Reading`].
 pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
@@ -80,7 +80,7 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
 pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
-    // A `*` after a `$` is kept. Without it, the `$` would be at the end and mean the end of the
+    // A `*` after a `$` is kept. Otherwise, the `$` would be the last byte, and mean the end of the
     // path.
     if !pattern[..kept].ends_with(b"$") {
         pattern.truncate(kept);
@@ -123,8 +123,8 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         // In a regular expression, `/?$` is an optional slash at the end. But if the whole pattern
         // is `/?$`, it is meant for the home page with an empty query.
         [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
-        // The end of the class, another range or punctuation must come after a range such as `0-9`.
-        // So `[e-mail]` is not a class, because letters come after `e-m`.
+        // A range such as `0-9` must be followed by the end of the class, by another range or by
+        // punctuation. So `[e-mail]` is not a class, because letters follow `e-m`.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
             from < to && (matches!(next, b']' | b'_' | b'.') || rest.starts_with(b"-"))
         }
@@ -150,7 +150,7 @@ fn is_class_of_marks(rest: &[u8]) -> bool {
 }
 
 /// Converts a regular expression to a pattern that matches the same paths: `^/foo.*$` becomes
-/// `/foo`. `None` if the expression uses syntax other than `.*` and anchors.
+/// `/foo`. `None` if the expression uses syntax other than `.*`, `.+`, escapes and anchors.
 pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
     let mut pattern = Vec::with_capacity(rest.len() + 2);

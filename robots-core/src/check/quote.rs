@@ -14,7 +14,7 @@ pub(super) struct Quoted<'a>(pub(super) &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A character has at most four bytes, so `head` contains all characters that can be shown.
+        // A character has at most four bytes, so `head` contains all characters that are shown.
         let head = &self.0[..self.0.len().min(4 * (SHOWN + 1))];
         f.write_str("\"")?;
         for (shown, piece) in pieces(head).enumerate() {

@@ -25,12 +25,12 @@ impl fmt::Display for Extent {
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Reach<'r> {
-    /// Highest priority of a disallow rule that matches every path, and the rule with this
+    /// Among the disallow rules that match every path, the rule with the highest priority, and this
     /// priority.
     closes: Option<(usize, Rule<'r>)>,
-    /// Highest priority of an allow rule that matches more than the home page and `/robots.txt`.
+    /// Highest priority of the allow rules that are not only for the home page or `/robots.txt`.
     opens: usize,
-    /// Highest priority of an allow rule that is only for the home page.
+    /// Highest priority of the allow rules that are only for the home page.
     opens_home: usize,
 }
 

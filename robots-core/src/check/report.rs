@@ -77,8 +77,8 @@ impl Report {
         self.findings.iter().filter(is_one).count() + omitted.sum::<usize>()
     }
 
-    /// Returns the errors and then the warnings, each in the order of the file. The person who
-    /// publishes the file should see these findings.
+    /// Returns the errors and then the warnings, each in the order of the file. Show these findings
+    /// to the person who publishes the file.
     #[doc(hidden)]
     pub fn faults(&self) -> impl Iterator<Item = &Finding> {
         let of = |severity| self.findings.iter().filter(move |finding| finding.severity == severity);

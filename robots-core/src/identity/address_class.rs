@@ -1,12 +1,12 @@
 //! Classes of IP addresses, by the kind of network. The class of an address decides whether the
 //! address can identify a client, and whether an HTTP redirect to the address is followed.
 //!
-//! Files such as address lists are fetched from inside a site's own network. If a server responds
-//! with a redirect, the server chooses the address that is requested next. A redirect must not lead
-//! to an address that only the fetching machine or its network can reach, such as an admin
-//! interface on the loopback, or the metadata service of a cloud on a link-local address. A name
-//! may resolve to a different address each time (DNS rebinding). So the class is checked after name
-//! resolution, for the address that the fetch connects to.
+//! Files such as address lists are fetched from inside a site's own network. A server that responds
+//! with a redirect chooses the address that is requested next. A redirect must not lead to an
+//! address that only the fetching machine or its network can reach, such as an admin interface on
+//! the loopback, or the metadata service of a cloud on a link-local address. A name may resolve to
+//! a different address each time (DNS rebinding). So the class is checked after name resolution,
+//! for the address that the fetch connects to.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

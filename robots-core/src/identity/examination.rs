@@ -33,8 +33,8 @@ pub(super) enum ClaimKind {
 pub(super) struct Examination {
     claim: ClaimKind,
     signature: Option<MethodOutcome>,
-    /// Outcome of the check of the operator's address lists. `None` if the operator has no lists,
-    /// or if they were not checked.
+    /// Outcome of the check with the operator's address lists. `None` if the operator has no lists,
+    /// or if this check was not made.
     pub(super) range: Option<MethodOutcome>,
     /// Outcome of the check by reverse DNS. `None` if the crawler has no host name patterns, or if
     /// this check was not made.
@@ -42,8 +42,8 @@ pub(super) struct Examination {
     /// Whether the operator's reverse DNS names are unreliable. Unreliable names can verify a
     /// claim, but not refute it.
     pub(super) is_rdns_weak: bool,
-    /// Whether the claimed crawler's operator publishes keys. If the operator publishes keys, a
-    /// claim that no method could check is undecided, not unverifiable.
+    /// Whether the claimed crawler's operator publishes keys. In this case, a claim that no method
+    /// could check is undecided, not unverifiable.
     pub(super) is_signing: bool,
 }
 
@@ -52,7 +52,7 @@ impl Examination {
         Self { claim, signature: None, range: None, rdns: None, is_rdns_weak: false, is_signing: false }
     }
 
-    /// Adds the best outcome that a signature of the request has for this claim.
+    /// Adds the best outcome of the request's signatures for this claim.
     ///
     /// `directories` contains the key directories of the claimed crawler's operator. If
     /// `directories` is `None`, the operator is unknown, and the keys of any configured directory
@@ -78,20 +78,18 @@ impl Examination {
     /// undecided, and undecided is better than failed. If several methods have the best outcome,
     /// the identity is the result of the method that was tried first.
     ///
-    /// If the check of the address failed, an undecided outcome does not count if the sender can
-    /// cause it. An impostor could otherwise avoid the refutation: anybody can send a signature
+    /// After a failed check of the address, undecided outcomes that the sender can cause are
+    /// ignored. Otherwise, an impostor could avoid the refutation: anybody can send a signature
     /// with an unknown key, and the owner of an address controls the reverse DNS zone of the
-    /// address. The reason [`UndecidedReason::UnprovenResolver`] does not count either: if the
-    /// operator's lists are complete and do not contain the address, the lists refute the claim
-    /// without DNS.
+    /// address. The reason [`UndecidedReason::UnprovenResolver`] is ignored, too: if the operator's
+    /// lists are complete and do not contain the address, the lists refute the claim without DNS.
     ///
     /// A user-triggered fetcher may run on a person's device, so its claim is unverifiable if the
     /// check of its address failed. An invalid signature still refutes the claim, because the check
     /// of a signature does not depend on the address. If the request makes no claim, the result is
     /// never [`Identity::Refuted`].
     pub(super) fn conclude(&self) -> Identity {
-        // The outcomes of address checks count only if the `User-Agent` names a crawler. If it
-        // names no crawler, only the signature counts.
+        // The outcomes of address checks count only if the `User-Agent` names a crawler.
         let of_address = |outcome: Option<MethodOutcome>| outcome.filter(|_| self.is_of_crawler());
         let tried = [
             (IdentityMethod::Signature, self.signature),
@@ -131,7 +129,7 @@ impl Examination {
         matches!(self.claim, ClaimKind::Crawler | ClaimKind::UserTriggered)
     }
 
-    /// Reports whether the claim is refuted if the check by `method` failed.
+    /// Reports whether a failed check by `method` refutes the claim.
     fn counts(&self, method: IdentityMethod) -> bool {
         match method {
             IdentityMethod::Signature => true,
@@ -141,23 +139,24 @@ impl Examination {
     }
 }
 
-/// Reports whether the sender can cause this undecided outcome, either with the request or with the
-/// reverse DNS zone of the sender's address.
+/// Reports whether an undecided outcome is ignored after a failed check of the address: the sender
+/// can cause it with the request or with the reverse DNS zone of the address, or the reason is
+/// `UnprovenResolver`.
 const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
         Timeout, Truncated, UnprovenResolver,
     };
     match method {
-        // The sender can cause `Busy`, because signatures have this reason only after many
-        // signatures of the sender failed.
+        // A signature gets `Busy` only after many signatures of its sender have failed, so the
+        // sender can cause it.
         IdentityMethod::Signature => {
             matches!(
                 reason,
                 AgentAbsent | ComponentNotCovered | DirectoryNotConfigured | KeyUnknownThere | TestKey | Busy
             )
         }
-        // `Busy` and `Pending` only mean that the DNS lookup has not been made yet.
+        // For reverse DNS, `Busy` and `Pending` only mean that the lookup is not complete yet.
         IdentityMethod::Rdns => matches!(reason, Timeout | ResolverFailure | Truncated | UnprovenResolver),
         IdentityMethod::Range => false,
     }
@@ -206,13 +205,13 @@ pub trait ClaimEvidence {
     }
 }
 
-/// Maximum age of a list that can refute every claim. An older list can refute a claim only if the
-/// client first made the claim long before the list was confirmed ([`CLOCK_ERROR`]).
+/// How long a list can refute any claim after the list's last confirmation. Later, the list can
+/// refute only claims that the client first made long before the confirmation ([`CLOCK_ERROR`]).
 const FRESH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Minimum time between the first request with a claim and the confirmation of the list, for a list
-/// older than [`FRESH`] to refute the claim. The time is a day, because the clock may have been
-/// wrong by a day.
+/// A list older than [`FRESH`] can refute a claim only if it was confirmed more than this time
+/// after the first request with the claim. The time is a day, because the clock may have been wrong
+/// by a day.
 const CLOCK_ERROR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How far in the future the recorded time of a confirmation may be. If this time is further in the
@@ -222,9 +221,8 @@ const CLOCK_STEP: Duration = Duration::from_secs(60);
 /// An address list of an operator, with the time of its last confirmation.
 ///
 /// A list of any age can verify claims, but an old list cannot refute new claims
-/// ([`ListEvidence::examine`]). Within four months, one published list lost 119 of its 240 prefixes
-/// and gained 83. So an address may belong to the crawler even if an old copy of the list does not
-/// contain the address.
+/// ([`ListEvidence::examine`]), because lists change: within four months, one published list lost
+/// 119 of its 240 prefixes and gained 83.
 #[derive(Clone, Copy, Debug)]
 pub struct ListEvidence<'a> {
     /// The addresses on the list.
@@ -236,12 +234,14 @@ pub struct ListEvidence<'a> {
 }
 
 impl ListEvidence<'_> {
-    /// Checks an address against a crawler's lists. A list that is not loaded is `None` in `lists`.
+    /// Checks an address against a crawler's lists. `lists` contains `None` for each list that is
+    /// not loaded.
     ///
     /// The claim is verified if one of the lists contains the address. The claim fails if no list
     /// contains the address and every list can refute the claim. A list can refute the claim in two
-    /// cases: the operator's server confirmed the list within the last 24 hours, or it confirmed
-    /// the list more than 24 hours after the first request with this claim from the address.
+    /// cases: the operator's server confirmed the list within the last 24 hours, or the server
+    /// confirmed the list more than 24 hours after the first request with this claim from the
+    /// address.
     pub fn examine(
         lists: impl IntoIterator<Item = Option<Self>>,
         address: PublicAddress,

@@ -1,5 +1,4 @@
-//! Identifies the sender of a request from the request's claim, the registry and the evidence. All
-//! code that needs the identity of a request uses this module.
+//! Identifies the sender of a request from the request's claim, the registry and the evidence.
 
 use std::time::SystemTime;
 
@@ -34,8 +33,9 @@ pub struct Identified<'a> {
     /// that the request claims to be from. `None` if the request has no signer and does not claim
     /// to be from a crawler.
     pub crawler: Option<&'a str>,
-    /// The crawler whose operator made a valid signature, if the `User-Agent` names no registered
-    /// crawler. A request with a signer is handled and logged as a request of this crawler.
+    /// The crawler whose operator signed the request. `None` if there is no valid signature, or if
+    /// the `User-Agent` names a registered crawler. A request with a signer is handled and logged
+    /// as a request of this crawler.
     pub signer: Option<&'a Agent>,
     /// Name of the registered crawler in the `User-Agent`.
     #[doc(hidden)]
@@ -70,13 +70,13 @@ impl<'a> IdentityRequest<'a> {
     ///    the crawler's registry row, and with the signatures of the crawler's operator. If the
     ///    `User-Agent` names an unregistered crawler, the operator is unknown, so a signature of
     ///    any configured operator verifies the claim.
-    /// 2. If the `User-Agent` names no crawler but the request has a `Signature-Agent`, this field
-    ///    is the claim. A valid signature identifies the crawler, and an invalid signature refutes
-    ///    the claim.
+    /// 2. If the `User-Agent` names no crawler, but the request is signed and has a
+    ///    `Signature-Agent`, this field is the claim. A valid signature identifies the crawler, and
+    ///    an invalid signature refutes the claim.
     /// 3. If the request names several agents, only the worst of their identities is returned. The
     ///    order from the worst to the best identity is: refuted, undecided, unverifiable, verified.
-    ///    But if one claim is verified, claims to be other crawlers of the same operator are
-    ///    ignored. For example, AdsBot's header may also name Googlebot, whose list does not
+    ///    But if one claim is verified, unverified claims to be other crawlers of the same operator
+    ///    are ignored. For example, AdsBot's header may also name Googlebot, whose list does not
     ///    contain AdsBot's addresses.
     pub fn identify(&self, evidence: &impl ClaimEvidence, now: SystemTime) -> Identified<'a> {
         #[cfg(feature = "signatures")]

@@ -14,12 +14,12 @@
 //! 3. A method is complete if it verifies all genuine requests of the crawler. A claim is refuted
 //!    only if all complete methods with available data have failed. If the data for a check is
 //!    missing, old or unreliable, the claim is undecided.
-//! 4. A list of any age can verify a claim. A list can refute a claim only if the operator's server
-//!    confirmed the list within the last day, or more than a day after the first request from the
-//!    address ([`ListEvidence`]).
+//! 4. An address list of any age can verify a claim. It can refute a claim only if the operator's
+//!    server confirmed it within the last day, or more than a day after the first request with this
+//!    claim from the address ([`ListEvidence`]).
 //! 5. A reverse DNS name verifies a claim only if the name is in the operator's domain and resolves
-//!    back to the client's address. A failed check refutes the claim only if the same resolver
-//!    verified another address of this operator within the last hour.
+//!    back to the client's address. A failed reverse DNS check refutes the claim only if the same
+//!    resolver verified another address of this operator within the last hour.
 //!
 //! If very many claims fail, the addresses that the server sees may not be the addresses of the
 //! clients, for example because of an unknown proxy. The caller should then not refute any claim.

@@ -101,7 +101,8 @@ pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
 }
 
 /// Reports whether a label matches a pattern. The literals between the stars are matched from left
-/// to right, each at the first possible place. The last literal is matched at the end of the label.
+/// to right, each at the first possible position. The last literal is matched at the end of the
+/// label.
 fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
     let mut literals = pattern.split(|octet| *octet == b'*');
     let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };

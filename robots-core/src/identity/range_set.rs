@@ -109,7 +109,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
         for (start, end) in ranges {
             match ends.last_mut() {
                 // For IPv4, the addition in 128 bits cannot overflow. For IPv6, the sum saturates
-                // only if a range ends with the last address. Every further range then begins
+                // only if a range ends with the last IPv6 address. All following ranges then begin
                 // within this range, so the comparison is still right.
                 Some(last) if start.into() <= (*last).into().saturating_add(1) => *last = (*last).max(end),
                 _ => {
@@ -122,7 +122,7 @@ impl<T: Copy + Ord + Into<u128>> Ranges<T> {
     }
 
     /// Reports whether the range at position `place - 1` contains an address. The caller must make
-    /// sure that this range begins at or before the address.
+    /// sure that the range begins at or before the address.
     #[inline]
     fn ends_after(&self, place: usize, address: T) -> bool {
         place.checked_sub(1).and_then(|at| self.ends.get(at)).is_some_and(|end| address <= *end)

@@ -187,8 +187,8 @@ impl RdnsCheck {
     }
 }
 
-/// Returns the outcome if no name in the operator's domain resolves back to the address: undecided
-/// if `doubt` contains a reason.
+/// Returns the outcome for the case that no name in the operator's domain resolves back to the
+/// address: undecided if `doubt` contains a reason, otherwise failed.
 fn not_confirmed(doubt: Option<UndecidedReason>) -> MethodOutcome {
     doubt.map_or(MethodOutcome::Failed(Refutation::NotConfirmed), MethodOutcome::Undecided)
 }

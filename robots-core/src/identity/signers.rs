@@ -47,7 +47,7 @@ impl Signers {
 }
 
 /// Returns the operator of a crawler. If the operator is unknown, returns the crawler's name, so
-/// that the crawler's keys do not verify claims to be another crawler.
+/// that crawlers without a known operator do not share their keys.
 fn operator(crawler: &Crawler) -> &str {
     if crawler.operator.is_empty() { &crawler.name } else { &crawler.operator }
 }

@@ -74,7 +74,7 @@ impl PolicyBuilder {
 
     /// Sets how disallowed requests are handled. The mode also limits [`rate`](Self::rate) and
     /// [`impostors`](Self::impostors): these settings refuse requests only under [`Mode::Refuse`].
-    /// For a crawler with an override, the override's mode takes the place of this mode. Default:
+    /// For a crawler with an override, the override's mode replaces this mode. Default:
     /// [`Mode::Observe`]. A second call replaces the first.
     ///
     /// Under [`Mode::Refuse`], the crawlers of search engines that people use
@@ -90,15 +90,15 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.scope = scope)
     }
 
-    /// Sets the methods that the groups for `*` apply to, ignoring case. Default: `GET` and `HEAD`.
-    /// The list replaces the default: to add `POST`, list `GET`, `HEAD` and `POST`. Groups for `*`
-    /// also apply to all methods that are not in IANA's registry, because most servers treat an
-    /// unknown method like `GET`. A group that names an agent applies to every method. A second call
-    /// replaces the first.
+    /// Sets the methods that the groups for `*` apply to. Case is ignored. Default: `GET` and
+    /// `HEAD`. The list replaces the default: to add `POST`, list `GET`, `HEAD` and `POST`. Groups
+    /// for `*` also apply to all methods that are not in IANA's registry, because most servers
+    /// treat an unknown method like `GET`. A group that names an agent applies to every method. A
+    /// second call replaces the first.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no method, or if a method is not in IANA's registry.
+    /// Returns an error if the list is empty, or if a method is not in IANA's registry.
     pub fn wildcard_methods<M: AsRef<str>>(mut self, methods: impl AsRef<[M]>) -> Result<Self, ValueError> {
         self.policy.star.methods = Star::methods(methods.as_ref())?;
         Ok(self)
@@ -125,9 +125,10 @@ impl PolicyBuilder {
         self.with(|policy| policy.star.empty = empty)
     }
 
-    /// Applies groups only to the crawlers that they name. By default, a crawler that no group
-    /// names obeys another crawler's group if the crawler's operator documents this. For example,
-    /// Googlebot-Image obeys Googlebot's group if the file has no group for Googlebot-Image.
+    /// Applies groups only to the crawlers that they name. By default, if the file has no group for
+    /// a crawler, the crawler obeys the group that its operator documents as a fallback. For
+    /// example, Googlebot-Image obeys Googlebot's group if the file has no group for
+    /// Googlebot-Image.
     pub fn without_family(self) -> Self {
         self.with(|policy| policy.family = false)
     }
@@ -136,8 +137,8 @@ impl PolicyBuilder {
     /// Default: [`PathForm::OPTIONAL`]. If the application's paths contain path parameters
     /// (`;v=1`), leave out [`PathForm::Parameters`]. A second call replaces the first.
     ///
-    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would be an
-    /// empty list:
+    /// Iterators are not accepted, because a `Result` is also an iterator, and an `Err` would count
+    /// as an empty list:
     ///
     /// ```compile_fail,E0277
     /// # use robots_core::policy::Policy;
@@ -273,10 +274,10 @@ impl PolicyBuilder {
     /// [`Mode::Off`], requests are not counted. Default: [`RateMode::Off`]. A second call replaces
     /// the first.
     ///
-    /// The requests of search engines that people use are only observed, unless a rate override
-    /// names the crawler ([`with_rate_override`](Self::with_rate_override)). A rate override that
-    /// names a search engine's crawler does not enforce the delay of a group for `*`. Exempt
-    /// requests, disallowed requests and requests for parts of pages
+    /// For search engines that people use, requests that arrive too soon are only recorded, unless
+    /// a rate override names the crawler ([`with_rate_override`](Self::with_rate_override)). A rate
+    /// override that names a search engine's crawler does not enforce the delay of a group for `*`.
+    /// Exempt requests, disallowed requests and requests for parts of pages
     /// ([`RateLimit::is_for_asset`](super::RateLimit::is_for_asset)) are not counted. If the delay
     /// is longer than [`CrawlDelay::MAX_ENFORCED`](crate::rules::CrawlDelay::MAX_ENFORCED), this
     /// maximum is enforced instead.

@@ -56,8 +56,8 @@ impl Policy {
     ///    groups for `*` apply if [`Policy::holds_to_star`] is true and the method is either
     ///    configured ([`PolicyBuilder::wildcard_methods`](super::PolicyBuilder::wildcard_methods))
     ///    or not in IANA's registry. If no group applies, the request passes unchecked.
-    /// 2. Requests for `/robots.txt` and requests from exempt addresses or exempt agents also pass
-    ///    unchecked. A request also passes unchecked if its path is exempt in all of its forms.
+    /// 2. Requests for `/robots.txt`, requests from exempt addresses or agents, and requests whose
+    ///    path is exempt in all of its forms also pass unchecked.
     /// 3. An allowed request passes. For a disallowed request, the last override that applies
     ///    decides. If no override applies, the mode decides. The mode that applies to the agent,
     ///    from an override or from the policy, also limits how impostors and crawl delays are
@@ -122,10 +122,9 @@ impl Policy {
     }
 
     /// Adjusts the decision if there is evidence that a person made the request. A request with an
-    /// exempt cookie passes. For a request without an exempt cookie, signs of a human sender are
-    /// recorded. A request with signs of a human sender passes if the policy exempts people.
-    /// Changes the decision only if the request is disallowed, arrived too soon for its crawl
-    /// delay, or is from an impostor.
+    /// exempt cookie passes. Otherwise, signs of a human sender are recorded, and a request with
+    /// such signs passes if the policy exempts people. Changes the decision only if the request is
+    /// disallowed, arrived too soon for its crawl delay, or is from an impostor.
     #[doc(hidden)]
     pub fn weigh<'r>(&self, decision: Decision<'r>, evidence: &HumanEvidence<'_>) -> Decision<'r> {
         let is_disallowed = decision.verdict.is_some_and(|verdict| verdict.access() == Access::Disallow);
@@ -222,16 +221,14 @@ impl Policy {
         modes.chain(rates).map(|(setting, crawlers)| (setting, Cow::Borrowed(crawlers))).chain(exempt)
     }
 
-    /// Returns the rate overrides that record or refuse requests, except overrides that have ended
-    /// at the time `now`.
+    /// Returns the rate overrides that record or refuse requests and have not ended by `now`.
     #[doc(hidden)]
     pub fn rate_overrides(&self, now: SystemTime) -> impl Iterator<Item = &Override<RateMode>> {
         let is_running = move |over: &&Override<RateMode>| over.until.is_none_or(|end| now < end);
         self.rate.overrides.iter().filter(is_running).filter(|over| over.mode != RateMode::Off)
     }
 
-    /// Returns the overrides that have already ended at the time `now`. For each override, returns
-    /// a description and the time when the override ended.
+    /// Returns a description and the end time of each override that has ended by `now`.
     #[doc(hidden)]
     pub fn ended_overrides(&self, now: SystemTime) -> impl Iterator<Item = (String, SystemTime)> {
         let modes = self.overrides.iter().map(|over| (format!("override for {over}"), over.until));
@@ -279,8 +276,8 @@ impl Policy {
         self.exempt.cover_address(Some(address))
     }
 
-    /// Returns one line for each setting that disables rules for more requests than probably
-    /// intended.
+    /// Returns a warning for each setting that probably exempts more requests from the rules than
+    /// the operator intended.
     #[doc(hidden)]
     pub fn excessive_exemptions(&self) -> Vec<String> {
         let networks = self.exempt.networks.iter().filter(|network| network.length() == 0);
@@ -343,8 +340,8 @@ impl Policy {
     }
 
     /// Reports whether a decision is unnecessary, because it would always be [`Reason::NoGroup`]:
-    /// no agent is a crawler, `*` applies to no agent, and no group names an agent. This check is
-    /// cheaper than a decision.
+    /// no agent is a crawler, `*` applies to none of the agents, and no group names any of them.
+    /// This check is cheaper than a decision.
     #[doc(hidden)]
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {

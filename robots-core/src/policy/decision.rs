@@ -30,15 +30,15 @@ pub struct Decision<'r> {
     /// has several agents, this is the strictest delay of all agents, even if the decision is about
     /// another agent. `None` if the request is refused or no delay applies.
     pub rate_limit: Option<RateLimit<'r>>,
-    /// Time until the crawler's next request would pass; zero if this request did not arrive too
-    /// soon for its crawl delay.
+    /// Time until the crawler's next request would pass; zero unless this request arrived too soon
+    /// for its crawl delay.
     pub wait: Duration,
     /// Latest possible end of the grace period; `None` if no grace period applies. During the grace
     /// period, the new rule or delay never causes a tag or a refusal, whatever the mode, because
     /// earlier versions of the file allowed the request or did not limit its rate.
     /// [`Decision::would`] returns the action under [`Mode::Refuse`] after the grace period.
     pub grace_end: Option<SystemTime>,
-    /// Action under [`Mode::Refuse`], if it differs from `action`.
+    /// Action under [`Mode::Refuse`]; if `None`, it is the same as `action`.
     pub(super) would: Option<UnderRefuse>,
 }
 
@@ -59,10 +59,10 @@ keyword_enum! {
     /// on the site's mode. Later variants are stricter.
     #[derive(PartialOrd, Ord)]
     UnderRefuse, "an action for disallowed requests", {
-        /// The request would pass unchanged, because the rules allow it, or because it is exempt or
-        /// an override lets it pass.
+        /// The request would pass unchanged, because the rules allow it, because it is exempt, or
+        /// because an override lets it pass.
         Pass = "pass",
-        /// The request would be tagged, like the requests of search engines.
+        /// The request would be tagged, like disallowed requests of search engines.
         Tag = "tag",
         /// The request would be refused with status 429, because it arrived too soon for its crawl
         /// delay.
@@ -88,20 +88,20 @@ keyword_enum! {
         /// The rules allow the request.
         Allowed = "allowed",
         /// The rules allow the request, but it arrived too soon for its crawl delay. It passes,
-        /// because the rate mode or the mode of the site only observes.
+        /// because the rate mode or the site's mode does not refuse such requests.
         LimitObserved = "limit-observed",
         /// The rules disallow the request, and the mode is [`Mode::Off`].
         Off = "off",
         /// The rules disallow the request. It shows signs of a human sender, and the policy exempts
         /// requests with such signs.
         SuspectHuman = "suspect-human",
-        /// The rules disallow the request, and the mode only observes.
+        /// The rules disallow the request, and the mode is [`Mode::Observe`].
         Observed = "observed",
         /// The rules disallow the request, but only since a recent version of the file. The request
         /// is only observed until the end of its grace period.
         Grace = "grace",
-        /// The rules disallow the request, and the mode refuses. The request is only tagged,
-        /// because its agent feeds the index of a search engine and no override applies.
+        /// The rules disallow the request, and the mode is [`Mode::Refuse`]. The request is only
+        /// tagged, because its agent feeds the index of a search engine and no override applies.
         SearchEngine = "search-engine",
         /// The rules allow the request, but it arrived too soon for its crawl delay. It is refused
         /// with status 429.
@@ -162,8 +162,8 @@ impl<'r> Decision<'r> {
         })
     }
 
-    /// Adds the action, the grace period and the rate limit of `refusing`, the decision on the same
-    /// request under [`Mode::Refuse`].
+    /// Stores the action, the grace period and the rate limit of `refusing` in this decision.
+    /// `refusing` is the decision on the same request under [`Mode::Refuse`].
     pub(super) fn with_refusing(self, refusing: &Self) -> Self {
         let rate_limit = self
             .rate_limit
@@ -171,8 +171,8 @@ impl<'r> Decision<'r> {
         Self { would: Some(refusing.would()), grace_end: refusing.grace_end, rate_limit, ..self }
     }
 
-    /// Creates the decision on a request that passes because of a grace period. The grace period ends
-    /// at `end`. `would` is the action after that time.
+    /// Creates the decision on a request that passes because of a grace period. The grace period
+    /// ends at `end`. `would` is the action after that time.
     pub(super) fn in_grace(end: SystemTime, would: Action, verdict: Verdict<'r>) -> Self {
         let decision = Self::judged(Action::Pass, Reason::Grace, verdict);
         Self { grace_end: Some(end), would: Some(UnderRefuse::of(would)), ..decision }
@@ -265,12 +265,13 @@ keyword_enum! {
     /// [`Mode::Observe`] it passes and is recorded.
     #[derive(Default)]
     Impostors, "a way to treat impostors", {
-        /// The request is only denied the privileges of the name. The default.
+        /// The request only loses the privileges of the crawler's name. The default.
         #[default]
         Observe = "observe",
-        /// The request is at least tagged if the mode tags or refuses, even if the file allows it.
+        /// Even if the rules allow the request, it is at least tagged if the mode is `Tag` or
+        /// `Refuse`.
         Tag = "tag",
-        /// The request is refused if the mode refuses, even if the file allows it.
+        /// Even if the rules allow the request, it is refused if the mode is `Refuse`.
         Refuse = "refuse",
     }
 }

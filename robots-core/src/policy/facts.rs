@@ -56,7 +56,7 @@ impl<'a> RequestFacts<'a> {
         self.address.and_then(|address| address())
     }
 
-    /// Returns the path in the forms that are compared with rules of this reading.
+    /// Returns the path in the forms that are compared with rules parsed with `reading`.
     #[inline]
     pub(super) fn path(&self, reading: Reading, forms: PathForms) -> &RequestPath<'a> {
         match &self.path {
@@ -65,8 +65,8 @@ impl<'a> RequestFacts<'a> {
         }
     }
 
-    /// Calls `find` with the path in all forms, even if the rules are compared with only one form.
-    /// The patterns of a policy always use the standard reading.
+    /// Calls `find` with the path in all forms, even if `reading` compares the rules with only one
+    /// form. The exempt paths of a policy are always compared with all forms.
     pub(super) fn with_all_forms<T>(
         &self,
         reading: Reading,

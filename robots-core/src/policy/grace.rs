@@ -13,8 +13,8 @@ use crate::rules::{
 /// A disallowed request is refused only if a version that disallows it went live at least one grace
 /// period ago. Until then, the request is only observed. So a grace period begins if a `Disallow`
 /// rule is new, if an `Allow` rule that outweighed a `Disallow` rule is removed, or if a crawler is
-/// added to a group. No new grace period begins if a rule is only moved, or is added again after a
-/// while.
+/// added to a group. No new grace period begins if a rule is only moved, or if a removed rule is
+/// added again.
 pub struct Grace {
     length: Duration,
     /// Time when the present version went live.

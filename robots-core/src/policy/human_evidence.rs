@@ -9,7 +9,7 @@ use crate::keyword_enum;
 use crate::rules::{Authority, ValueError};
 
 /// The cookies and header fields that may show that a person made the request. Callers collect this
-/// evidence only for requests that would be refused, tagged or recorded.
+/// evidence only for requests that have a rate limit or would be refused, tagged or recorded.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct HumanEvidence<'a> {

@@ -2,9 +2,9 @@
 //! The Tower layer calls [`Policy::decide`]. An application without Tower calls `decide` directly.
 //!
 //! [`Policy::decide`] combines the agents of a request, the rules of the robots.txt and the
-//! operator's settings. The method uses no HTTP types and no I/O, and does not read the system
-//! clock. A request with several `User-Agent` lines may have several agents. If a request has
-//! several agents, the result is the strictest of the decisions for these agents.
+//! operator's settings. The method uses no HTTP types, no I/O and no system clock. If the
+//! `User-Agent` lines of a request name several agents, the result is the strictest of the
+//! decisions for these agents.
 
 mod builder;
 mod decide;

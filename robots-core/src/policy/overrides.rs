@@ -256,9 +256,9 @@ keyword_enum! {
     /// How a request that robots.txt disallows is handled. Later variants are stricter.
     ///
     /// The mode also limits the policy's other actions. Under [`Mode::Off`] and [`Mode::Observe`],
-    /// requests from impostors also pass, whatever [`Impostors`](super::Impostors) is set to. The
-    /// same is true of requests that come before the crawl delay has passed, whatever the policy's
-    /// [`RateMode`](super::RateMode) is.
+    /// requests from impostors also pass, whatever [`Impostors`](super::Impostors) is set to. Under
+    /// these two modes, requests that come before the crawl delay has passed also pass, whatever
+    /// the policy's [`RateMode`](super::RateMode) is.
     #[derive(Default, PartialOrd, Ord)]
     Mode, "a mode", {
         /// The request passes and is not recorded.

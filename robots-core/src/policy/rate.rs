@@ -99,8 +99,9 @@ impl RateRules {
         // file and in a rate override.
         let is_spared = agent.is_index_engine() && !matches!(request.identity, Identity::Refuted(_));
         let spared = |mode: RateMode| if is_spared { mode.min(RateMode::Observe) } else { mode };
-        // If the policy does not accept the client's claim, the strictest rate override for the
-        // claimed agent decides. So an impostor has no advantage from a name with a mild override.
+        // If the policy does not accept the client's claim, the policy's rate mode applies, or a
+        // stricter rate override for the claimed agent. So an impostor has no advantage from a name
+        // with a mild override.
         let mut claimed = RateMode::Off;
         let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
         let granted = fitting.find_map(|over| {
@@ -128,8 +129,8 @@ impl RateLimit<'_> {
     /// requests are not limited, because crawlers that render a page fetch all of its parts at
     /// once.
     ///
-    /// The file extension of the path decides, and the query is ignored. Paths with `%`, `;`, `\`
-    /// or `#` are not treated as assets, because different servers interpret these bytes in
+    /// Only the file extension of the path is checked; the query is ignored. Paths with `%`, `;`,
+    /// `\` or `#` are not treated as assets, because different servers interpret these bytes in
     /// different ways.
     pub fn is_for_asset(target: &[u8]) -> bool {
         if memchr::memchr(b'.', target).is_none() {

@@ -54,7 +54,7 @@ impl RefusalCase {
         let outcome = request.identity.map_or(Self::UNCHECKED, Identity::outcome);
         self.has_agent(request.agent)
             && (self.identities.is_empty() || self.identities.contains(&outcome))
-            // As for rules, a pattern needs to match only one form of the path.
+            // As with rules, a pattern needs to match only one form of the path.
             && (self.paths.is_empty()
                 || request.path.forms().any(|(_, form)| self.paths.iter().any(|path| path.matches(form))))
     }

@@ -5,8 +5,8 @@ use crate::keyword_enum;
 use crate::rules::ValueError;
 
 keyword_enum! {
-    /// The classes of agents that `User-agent: *` applies to. Each variant includes the variants
-    /// before it.
+    /// The classes of agents that `User-agent: *` applies to. Each variant includes the agents of
+    /// the variants before it.
     ///
     /// `*` is meant for crawlers. Browsers, health probes and payment webhooks never fetch
     /// robots.txt. So by default, `*` applies only to registered crawlers and to agents that

@@ -14,7 +14,7 @@ use crate::rules::ProductToken;
 pub struct Quota {
     /// Minimum average time between two requests, in nanoseconds; at least 1.
     interval: u64,
-    /// Maximum time from now to the time in a bucket, in nanoseconds: interval × burst.
+    /// Maximum time until a bucket is full again, in nanoseconds: interval × burst.
     depth: u64,
 }
 
@@ -45,8 +45,8 @@ impl Quota {
     /// Decides on a request at the time `now`. `paid` is the value that the [`Bucket`] contains.
     /// Returns the bucket's next value and, if the request does not pass, the time to wait.
     pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // The time in the bucket is after `full` only if the interval or the burst was reduced, or
-        // the clock was set back. `full` then takes the place of this time.
+        // `paid` exceeds `full` only if the interval or the burst was reduced, or the clock was set
+        // back. `full` then replaces `paid`.
         let full = now.saturating_add(self.depth);
         let paid = paid.clamp(now, full);
         let next = paid.saturating_add(self.interval);
@@ -71,8 +71,8 @@ impl Bucket {
         let mut paid = self.0.load(Ordering::Relaxed);
         loop {
             let (next, taken) = quota.take(paid, now);
-            // A refused request changes the bucket only if `Quota::take` limits the time in the
-            // bucket.
+            // For a refused request, `next` differs from `paid` only if `Quota::take` has clamped
+            // the bucket's time.
             if next == paid {
                 return taken;
             }

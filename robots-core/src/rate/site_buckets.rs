@@ -87,7 +87,8 @@ impl SiteBuckets {
     }
 
     /// Counts a request that was refused because its crawl delay had not passed yet. Returns the
-    /// number of requests that were refused before. The number wraps around after `u32::MAX`.
+    /// number of requests that were refused before this one. The number wraps around after
+    /// `u32::MAX`.
     pub fn refused(&self) -> u32 {
         self.shared.refused.fetch_add(1, Ordering::Relaxed)
     }
@@ -101,7 +102,7 @@ impl SiteBuckets {
 crate::debug_as!(|it| SiteBuckets { site: it.shared.site, names: it.shared.names.len() });
 
 /// Number of linked lists of names. The heads of the lists take 1 KiB in total and are allocated
-/// with the first name.
+/// when the first name is added.
 const LISTS: usize = 64;
 
 /// Buckets for a limited number of crawler names.
@@ -236,7 +237,6 @@ impl NetworkBuckets {
         taken
     }
 
-    /// Reports whether a request would pass, without counting it.
     fn look(&self, key: u64, quota: Quota, now: Duration) -> Result<(), Duration> {
         let (shard, set) = place(key);
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };

@@ -140,8 +140,8 @@ impl AgentRules {
     }
 }
 
-/// Returns the tokens of a product name with or without a version. `None` if the value is a whole
-/// `User-Agent` header.
+/// Returns the tokens of a product name, which may include a version. `None` if the value is a
+/// whole `User-Agent` header.
 pub(crate) fn product_tokens(agent: &[u8]) -> Option<Vec<ProductToken>> {
     let agent = agent.trim_ascii();
     let (product, version) = agent.split_at(memchr::memchr(b'/', agent).unwrap_or(agent.len()));

@@ -1,4 +1,4 @@
-//! Appends the groups of other files to a robots.txt.
+//! Appends the groups of other files ([fragments](Fragment)) to a robots.txt.
 //!
 //! 1. The site's own file comes first and is not changed, so its line numbers stay valid.
 //! 2. A crawler with a group in the site's own file obeys only that file. So a person who reads the
@@ -162,8 +162,8 @@ impl Writer {
         if self.lines > 0 {
             self.line(b"");
         }
-        // The caller may have set a title with line ends. Only the text before a line end can be
-        // part of the comment.
+        // A caller may have set a title with line ends. The comment must be one line, so the title
+        // is cut at its first control character.
         let title = fragment.title.split(char::is_control).next().unwrap_or_default();
         self.line(&[FROM, title.as_bytes()].concat());
         if !left_out.is_empty() {
@@ -243,7 +243,7 @@ fn is_last_group_open(robots: &RobotsTxt) -> bool {
 }
 
 /// Reports whether every crawler treats a line as a rule. Strict crawlers accept only the spellings
-/// in RFC 9309, section 2.2, and only paths that begin with `/`.
+/// in RFC 9309, section 2.2, and only patterns that are empty or begin with `/`.
 fn is_rule_to_all(field: &Field<'_>) -> bool {
     let is_spelled = |spelling: &str| field.name.eq_ignore_ascii_case(spelling.as_bytes());
     matches!(field.directive, Directive::Allow | Directive::Disallow)
@@ -252,9 +252,9 @@ fn is_rule_to_all(field: &Field<'_>) -> bool {
         && matches!(field.value, [] | [b'/', ..])
 }
 
-/// Returns the groups to append for the names that are not yet in `named`. Also returns the names
-/// without such a group, because `named` already contains them. Adds the new names to `named`, so
-/// that each name is appended only once.
+/// Returns the groups to append, which contain only names that are not yet in `named`. Also returns
+/// the left-out names, which are already in `named`. Adds the new names to `named`, so that each
+/// name is appended only once.
 fn select<'f>(
     robots: &'f RobotsTxt,
     lines: &[Vec<GroupLine>],
@@ -312,7 +312,8 @@ fn merge<'f>(names: Vec<(Name<'f>, Vec<usize>)>, lines: &[Vec<GroupLine>]) -> Me
     groups
 }
 
-/// Returns every group once, unmerged, with its names.
+/// Returns every group once, unmerged, with those of its names that are in `names`. Leaves out
+/// groups without such names.
 fn as_written<'f>(names: &[(Name<'f>, Vec<usize>)], count: usize) -> MergedGroups<'f> {
     let mut groups: MergedGroups<'f> = (0..count).map(|index| (vec![index], Vec::new())).collect();
     for (name, of) in names {

@@ -77,8 +77,8 @@ fn number(digits: &[u8]) -> Option<u32> {
 /// The crawl delay of an agent, and the line of the file that sets it.
 ///
 /// If several lines apply, a crawler should obey the longest delay
-/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay: it must not refuse a
-/// crawler that obeys any one of the lines. A line with 0 has no effect.
+/// ([`AgentRules`](super::AgentRules)). A server enforces the shortest delay, because it must not
+/// refuse a crawler that obeys at least one of the lines. A line with a delay of 0 has no effect.
 #[derive(Clone, Copy)]
 pub struct CrawlDelay<'r> {
     pub(super) document: &'r RobotsTxt,
@@ -92,8 +92,8 @@ impl<'r> CrawlDelay<'r> {
     /// Maximum interval that a server enforces. A server treats a longer delay like this interval.
     pub const MAX_ENFORCED: Duration = Duration::from_secs(30);
 
-    /// Returns the time between two requests as written in the file. This time is above zero,
-    /// without an upper limit.
+    /// Returns the time between two requests as written in the file: above zero, without an upper
+    /// limit.
     pub const fn interval(&self) -> Duration {
         self.record.interval
     }

@@ -65,7 +65,7 @@ impl<'t> Rest<'t> {
     }
 
     /// Parses an item or an inner list, without its parameters. Returns `Some(None)` for a valid
-    /// inner list or value that is not a token.
+    /// inner list, or for a valid item that is not a token.
     fn item_or_list(&mut self) -> Option<Option<&'t str>> {
         if !self.take('(') {
             return self.bare_item();

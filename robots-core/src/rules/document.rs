@@ -32,7 +32,8 @@ struct Document {
     usage: Vec<UsageRecord>,
     notes: Vec<Note>,
     has_host: bool,
-    /// Number of bytes at the end of the file that were not parsed. `bytes` does not contain them.
+    /// Number of unparsed bytes at the end of the file, which `bytes` does not contain; 0 if they
+    /// are blank.
     unread: usize,
     /// Paths of the sitemaps and licences that the file names, sorted. Computed on first use.
     referred: OnceLock<Vec<Vec<u8>>>,
@@ -70,7 +71,7 @@ struct ValueRecord {
 pub(super) struct DelayRecord {
     pub(super) interval: Duration,
     pub(super) line: usize,
-    /// Offset of the end of the line's value in the file.
+    /// Offset in the file at which the value of the line ends.
     pub(super) end: usize,
     pub(super) group: usize,
 }
@@ -81,7 +82,7 @@ pub(super) struct UsageRecord {
     pub(super) directive: Directive,
     pub(super) line: usize,
     pub(super) value: Range<usize>,
-    /// Index of the group that contains the line; `None` before the first group.
+    /// Index of the group that contains the line; `None` if the line precedes the first group.
     pub(super) group: Option<usize>,
 }
 
@@ -158,13 +159,13 @@ impl RobotsTxt {
         &self.0.bytes
     }
 
-    /// Returns every line, including blank and unknown ones.
+    /// Returns every line, even if it is blank or invalid.
     pub fn lines(&self) -> impl Iterator<Item = Line<'_>> {
         Lines::new(&self.0.bytes)
     }
 
-    /// Returns the number of the first crawl-delay line above the first group; `None` if there is no
-    /// such line.
+    /// Returns the line number of the first crawl-delay line before the first group; `None` if
+    /// there is no such line.
     #[doc(hidden)]
     pub fn delay_before_groups(&self) -> Option<usize> {
         let mut above = self.fields().take_while(|(_, _, groups)| *groups == 0);
@@ -202,15 +203,15 @@ impl RobotsTxt {
         })
     }
 
-    /// Returns the paths of the sitemaps and licences that the file names. Calls `find` only on
-    /// first use.
+    /// Returns the paths of the sitemaps and licences that the file names. The first call computes
+    /// them with `find`.
     pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
         self.0.referred.get_or_init(find)
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
-    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines that one
-    /// reading ignores, because they are past its size limit.
+    /// order of the file. [`RuleSet::notes`](super::RuleSet::notes) reports the lines past the size
+    /// limit of a reading.
     pub fn notes(&self) -> &[Note] {
         &self.0.notes
     }

@@ -1,7 +1,7 @@
 //! The meaning of the lines of a robots.txt that are neither rules nor sitemaps.
 //!
-//! Verdicts do not depend on these lines. So the document does not store most of these lines, and
-//! parses them again on demand.
+//! Verdicts do not depend on these lines, so the document does not store most of them, and parses
+//! them again on demand.
 //!
 //! Four kinds of lines are stored. `Content-Usage` and `License` lines are stored because servers
 //! may repeat their values in responses ([`usage`](super::usage)), and `Content-Signal` lines
@@ -19,14 +19,14 @@ use super::line::{Directive, Field};
 use super::path::RequestPath;
 use super::value::{Host, clean_param, delay, preferences};
 
-/// A line that is neither a rule nor a sitemap. The name of the line belongs to an extension of the
+/// A line other than user-agent lines, rules and sitemaps. Its name belongs to an extension of the
 /// standard, or is unknown.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Extension<'r> {
     /// Line number.
     pub line: usize,
-    /// Name and value.
+    /// Name and value of the line.
     pub field: Field<'r>,
     /// Group that contains the line. `None` for lines before the first group, and for host and
     /// clean-param lines, which are about the whole site.
@@ -80,8 +80,8 @@ pub enum Meaning<'r> {
 }
 
 impl RobotsTxt {
-    /// Returns the lines that are neither rules nor sitemaps, including lines with unknown names,
-    /// in the order of the file.
+    /// Returns all lines with a field, except user-agent lines, rules and sitemaps, in the order of
+    /// the file. Includes fields with unknown names.
     ///
     /// ```
     /// use robots_core::rules::{Meaning, RobotsTxt};

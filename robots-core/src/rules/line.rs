@@ -89,8 +89,8 @@ pub enum Directive {
     Other,
 }
 
-/// The names of the main directives. A field name is compared with these names in this order. They
-/// include the misspellings that the reference parser accepts.
+/// The names of the main directives, with the misspellings that the reference parser accepts. A
+/// field name is compared with these names in this order.
 const NAMES: [(&str, Directive); 12] = [
     ("user-agent", Directive::UserAgent),
     ("useragent", Directive::UserAgent),

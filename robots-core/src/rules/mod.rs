@@ -118,10 +118,10 @@ keyword_enum! {
     /// the length of its escape.
     #[derive(Default)]
     Reading, "a reading", {
-        /// RFC 9309 from the perspective of a server, for enforcement. The default.
+        /// RFC 9309 as a server enforces it. The default.
         #[default]
         Standard = "standard",
-        /// The same verdicts as google/robotstxt, including its quirks. Use it with
+        /// Gives the same verdicts as google/robotstxt, including its quirks. Use this reading with
         /// [`RequestPath::verbatim`](RequestPath::verbatim).
         Reference = "reference",
         /// Like `Standard`, but patterns may lack the leading slash, as in older specifications.
@@ -130,8 +130,8 @@ keyword_enum! {
 }
 
 impl Reading {
-    /// Maximum number of bytes of a file that [`Reading::Standard`] reads. RFC 9309, section 2.5,
-    /// requires at least 500 KiB.
+    /// Maximum number of bytes of a file that [`Reading::Standard`] and [`Reading::Legacy`] read.
+    /// RFC 9309, section 2.5, requires at least 500 KiB.
     pub const STANDARD_LIMIT: usize = 512_000;
 
     /// Returns the maximum number of bytes of a file that this reading compiles.
@@ -147,8 +147,8 @@ impl Reading {
         self.path_with(target.as_ref(), PathForms::ALL)
     }
 
-    /// Creates a path like [`Reading::path`], but only with those additional forms whose kind is in
-    /// `forms`. Under `Reference`, a path never has additional forms.
+    /// Creates a path like [`Reading::path`], but only with the additional forms in `forms`. With
+    /// `Reference`, a path has no additional forms.
     pub(crate) fn path_with(self, target: &[u8], forms: PathForms) -> RequestPath<'_> {
         match self {
             Self::Reference => RequestPath::verbatim(target),

@@ -2,8 +2,8 @@
 //!
 //! In the standard form, escapes are normalised ([`spelling`](super::spelling)), as RFC 9309,
 //! section 2.2.2, requires. Different servers interpret some paths in different ways. For such a
-//! path, other [forms](super::PathForm) are also compared with the rules. The query is the same in
-//! all forms.
+//! path, other [forms](super::PathForm) are also compared with the rules. All forms have the same
+//! query, unless the target contains a `#` or does not begin with `/`.
 //!
 //! **A `RequestPath` computes its [other forms](super::PathForm) on first use.** A crafted target
 //! of 8 KiB can have 577 forms, which take four milliseconds to compute. The other forms are not
@@ -31,8 +31,8 @@ pub struct RequestPath<'t> {
 #[derive(Clone, Debug)]
 struct Readings<'t> {
     target: Cow<'t, [u8]>,
-    /// Other paths that some servers find in the target, with their forms; empty if the target
-    /// begins with a slash and contains no `#`.
+    /// Other paths that some servers find in the target, each with its [`PathForm`]; empty if the
+    /// target begins with a slash and contains no `#`.
     further: Vec<(PathForm, Vec<u8>)>,
     kinds: PathForms,
     found: OnceLock<Vec<(PathForm, Vec<u8>)>>,
@@ -45,12 +45,13 @@ impl<'t> RequestPath<'t> {
     /// Creates a path from the target of a request, as sent: origin-form (`/path?query`) or a whole
     /// URL of any scheme.
     ///
-    /// The target ends before the first `#`, because clients do not send the fragment of a URL. For
-    /// the target of a received request, use [`Policy::path`](crate::policy::Policy::path), which
-    /// also compares the part after a `#`. A target that starts with `//` is a path with an empty
-    /// segment, not an authority. Some targets, such as `http://host:?/path`, `http:\\host\path` or
-    /// `path` without a slash, are split differently by different servers. For such a target, the
-    /// [forms](RequestPath::forms) include every path that servers may find.
+    /// Ignores the first `#` and all bytes after it, because clients do not send the fragment of a
+    /// URL. For the target of a received request, use
+    /// [`Policy::path`](crate::policy::Policy::path), which also compares the part after a `#`. A
+    /// target that starts with `//` is a path with an empty segment, not an authority. Some
+    /// targets, such as `http://host:?/path`, `http:\\host\path` or `path` without a slash, are
+    /// split differently by different servers. For such a target, the [forms](RequestPath::forms)
+    /// include every path that servers may find.
     pub fn new(target: &'t (impl AsRef<[u8]> + ?Sized)) -> Self {
         Self::with_forms(target.as_ref(), PathForms::ALL)
     }
@@ -69,8 +70,7 @@ impl<'t> RequestPath<'t> {
     ///
     /// A request target has no fragment (RFC 9112, section 3.2), but some proxies forward targets
     /// that contain a `#`. The next server may drop the `#` and everything after it, or treat the
-    /// `#` as an ordinary byte. So the path has another form: the path of the whole target, with
-    /// `%23` instead of `#`.
+    /// `#` as an ordinary byte. So such a target has another form, with `%23` instead of `#`.
     pub(crate) fn of_request(target: &'t [u8], kinds: PathForms) -> Self {
         if target.starts_with(b"/") && is_plain(target) {
             return Self::plain(target);
@@ -147,8 +147,8 @@ impl<'t> RequestPath<'t> {
         if target == b"/robots.txt" {
             return true;
         }
-        // Most other targets need no parsing: every spelling of `/robots.txt` begins with a scheme,
-        // or with a slash and then an `r` or an escape.
+        // Most other targets need no parsing: if a spelling of `/robots.txt` begins with a slash,
+        // the next byte is an `r` or begins an escape.
         let may_be = !target.starts_with(b"/") || matches!(target, [_, b'r' | b'%', ..]);
         may_be && RequestPath::with_forms(target, PathForms::NONE).is_robots_txt()
     }
@@ -198,9 +198,9 @@ fn is_plain(target: &[u8]) -> bool {
         octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
-        // Short targets are checked with a table. For each byte, the table has three bits:
-        // `is_telling` is true for the byte alone, the byte can begin a pair with this property,
-        // and the byte can end such a pair.
+        // Short targets are checked with a table. For each byte, the table has three bits: whether
+        // `is_telling` is true for the byte alone, and whether the byte can begin or end a pair
+        // with this property.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), octet: &u8| {
             let roles = ROLES[usize::from(*octet)];

@@ -1,10 +1,11 @@
-//! The forms of a path: the paths that the server behind a proxy may derive from the path.
+//! The forms of a request's path: all paths that the server behind a proxy may derive from the
+//! request.
 //!
-//! A server may transform a path by some of these steps, and each server has its own order:
-//! decoding `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after
-//! `//` as an authority, resolving dot segments, and merging empty segments. Each [kind of
-//! form](PathForm) is named after one step. Forms are computed only for those orders of steps that
-//! occur in real servers. If no step changes a path, the path has only its standard form.
+//! A server may transform a path by some of the following steps, in its own order: decoding
+//! `%uXXXX`, cutting path parameters, decoding `%2F` and `%5C`, treating the segment after `//` as
+//! an authority, resolving dot segments, and merging empty segments. Each [kind of form](PathForm)
+//! is named after one step. Forms are computed only for those orders of steps that occur in real
+//! servers. If no step changes a path, the path has only its standard form.
 //!
 //! URL crates compute only one of these forms.
 
@@ -15,8 +16,8 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3_iter, memrchr};
 use super::spelling::{TargetPart, escaped, push_escape, split_query, standard};
 use crate::keyword_enum;
 
-/// Maximum number of forms of a path, including the standard form. The number is the product of the
-/// numbers of alternatives for each step:
+/// Maximum number of forms of a path: one for the standard form, plus the product of the numbers of
+/// alternatives for each step:
 ///
 /// - two for `%u` (kept or decoded),
 /// - three for parameters (kept, or cut before or after separators are decoded),
@@ -183,8 +184,9 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     Some(segments.join(&b'/'))
 }
 
-/// Applies `step` to the segments of a path before all other steps. Returns `None` if `step`
-/// changes nothing, or if no later step would change the result.
+/// Applies `step` to the segments of a path before the remaining steps. Returns `None` if `step`
+/// changes nothing, or if the result contains no parameters, authority or escaped separators that
+/// the remaining steps would change.
 fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
@@ -284,7 +286,7 @@ impl Segments<'_> {
 
 keyword_enum! {
     /// A form of a request target, named after the step that produces it. If several steps are
-    /// needed, the form is named after the step that comes last in this list.
+    /// needed, the form is named after the one that comes last in this enum.
     #[derive(PartialOrd, Ord)]
     PathForm, "a form of a path", {
         /// The path and query as the client sent them. The reference parser compares this form.
@@ -294,7 +296,8 @@ keyword_enum! {
         /// The form without dot segments (RFC 3986, section 5.2.4). The slash before a final dot
         /// segment may also be removed.
         Resolved = "resolved",
-        /// The form without empty segments, which are removed before or after dot segments.
+        /// The form without empty segments. Dot segments are removed before or after the empty
+        /// segments.
         Merged = "merged",
         /// The form with `%2F`, or both `%2F` and `%5C`, decoded to `/`. A raw backslash is treated
         /// like `%5C`.

@@ -1,11 +1,11 @@
 //! Path patterns: the values of allow and disallow lines.
 //!
-//! **In patterns, `%2A` and `%24` match a literal `*` and `$`** (RFC 9309, section 2.2.3). So that
-//! such patterns match, the standard form of a request target contains `*` and `$` instead of these
-//! escapes. A pattern stores its literals separately from its wildcards. A literal after a `*` may
-//! match in the path or in the query, and the standard form of reserved bytes is different in paths
-//! and in queries. So a pattern with such a literal has up to three encoded forms with the same
-//! priority. In a collection of real files, 18 of 97,047 rules have several encoded forms.
+//! **In patterns, `%2A` and `%24` match a literal `*` and `$`** (RFC 9309, section 2.2.3). So the
+//! standard form of a request target contains `*` and `$` instead of these escapes. An encoded
+//! pattern contains markers for its wildcards, so a literal `*` is not mistaken for a wildcard. A
+//! pattern with an escaped reserved byte after a `*` has up to three encoded forms
+//! ([`text`](super::text)), all with the same priority. In a collection of real files, 18 of 97,047
+//! rules have several encoded forms.
 
 use std::fmt;
 
@@ -29,9 +29,9 @@ pub struct PathPattern {
 const LOOK: usize = 4;
 
 impl PathPattern {
-    /// Returns the patterns of paths that are exempt by default: only `/.well-known/` (RFC 8615).
-    /// Certificate authorities fetch files below this path before they issue certificates for the
-    /// site.
+    /// Returns the patterns of paths that are exempt from the rules by default: only
+    /// `/.well-known/` (RFC 8615). Certificate authorities fetch files below this path before they
+    /// issue certificates for the site.
     pub(crate) fn exempt_by_default() -> Vec<Self> {
         vec![Self::new(b"/.well-known/", Reading::Standard)]
     }
@@ -93,8 +93,8 @@ impl PathPattern {
         self.texts.iter().any(|text| text::matches(text, path))
     }
 
-    /// Reports whether the pattern matches every path. Only a pattern without other literals than a
-    /// single `/` matches both of these paths.
+    /// Reports whether the pattern matches every path. A pattern that matches both `/` and `/x`
+    /// contains no literal except a single `/`, so it matches every path.
     pub(crate) fn matches_all(&self) -> bool {
         self.matches(b"/") && self.matches(b"/x")
     }
@@ -144,8 +144,8 @@ pub(crate) fn priority(written: &[u8]) -> usize {
 }
 
 /// If the last segment of an allow pattern begins with `index.htm`, returns a pattern that matches
-/// only the directory. As in the reference parser, an allow rule also applies if this pattern
-/// matches.
+/// only the directory. As in the reference parser, an allow rule also applies if the returned
+/// pattern matches.
 pub(super) fn directory_of_index(written: &[u8]) -> Option<Vec<u8>> {
     let slash = memchr::memrchr(b'/', written)?;
     written[slash..].starts_with(b"/index.htm").then(|| [&written[..=slash], b"$"].concat())

@@ -20,7 +20,8 @@ pub struct RuleSet {
     document: RobotsTxt,
     reading: Reading,
     index: RuleIndex,
-    /// The sets of groups that apply together, as indexes into the document's groups.
+    /// The sets of groups that apply together to a token or to `*`, as indexes into the document's
+    /// groups.
     sets: Vec<Vec<usize>>,
     /// The names that match each token, as indexes into the document's names. A token has one name
     /// for each group of its set, in the order of these groups.
@@ -29,7 +30,7 @@ pub struct RuleSet {
     star: Option<Section>,
     notes: Vec<Note>,
     costly: Vec<Costly>,
-    /// The delay of each set of groups; empty if the file has no delays.
+    /// The enforced delay of each set of groups; empty if the file has no delays.
     delays: Vec<Option<SetDelay>>,
     /// The usage preferences and licences; `None` if the file has neither.
     pub(super) usage: Option<Box<UsageLines>>,
@@ -76,8 +77,7 @@ pub struct Verdict<'r> {
 }
 
 impl RobotsTxt {
-    /// Compiles the document for matching. Each name in the file matches only the token of this
-    /// name.
+    /// Compiles the document for matching. Each name in the file matches only its own token.
     pub fn compile(&self, reading: Reading) -> RuleSet {
         self.compile_with(reading, |_| Vec::new())
     }
@@ -143,8 +143,7 @@ impl RuleSet {
         &self.costly
     }
 
-    /// Returns the size of the compiled form in memory, in bytes. The size of the parsed document
-    /// is not included.
+    /// Returns the size of the compiled form in memory, in bytes, without the parsed document.
     #[doc(hidden)]
     pub fn memory(&self) -> usize {
         let entry = size_of::<(ProductToken, Section)>() + 1;
@@ -290,8 +289,8 @@ impl<'r> Verdict<'r> {
         self.rule().map(Rule::line)
     }
 
-    /// Returns the group of the rule that decided. If no rule with a pattern matches, returns the
-    /// first group that applies to the agent; `None` if no group applies.
+    /// Returns the group of the rule that decided. If no rule with a non-empty pattern matches,
+    /// returns the first group that applies to the agent; `None` if no group applies.
     pub fn group(&self) -> Option<Group<'r>> {
         let of_rule = self.rule().filter(|rule| !rule.pattern().is_empty()).map(Rule::group);
         of_rule.or_else(|| {

@@ -28,8 +28,8 @@ pub(super) enum TargetPart {
 /// as a slash.
 ///
 /// `%2A` and `%24` are decoded in both parts, because they are the only spelling of a literal `*`
-/// and `$` in patterns (RFC 9309, section 2.2.3). The caller stores a literal `*` of a pattern
-/// separately from wildcards.
+/// and `$` in patterns (RFC 9309, section 2.2.3). Callers split a pattern at its wildcards first,
+/// so a decoded `*` is not mistaken for a wildcard.
 ///
 /// A `%` that does not begin an escape usually stays. Such a `%` becomes `%25` only if decoding the
 /// bytes after it would create an escape: `%%361` becomes `%2561`, because `%61` would mean `a`.

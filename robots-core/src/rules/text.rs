@@ -4,9 +4,9 @@
 //! All compared bytes are ASCII, because bytes ≥ 0x80 are escaped both in patterns and in paths. So
 //! bytes ≥ 0x80 are available as markers. An encoded pattern consists of literals with markers
 //! between them. The marker [`END`] represents a `$` at the end. Any other marker represents one or
-//! more `*`. The low bits of a `*` marker contain the position of the rarest byte in the following
-//! literal, because a search starts with this byte. A `*` at the end has no effect and is left out.
-//! Equal encoded patterns match the same paths.
+//! more `*`. The low bits of a `*` marker contain the offset of the rarest byte within the
+//! following literal, because a search looks for this byte first. A `*` at the end has no effect
+//! and is left out. Equal encoded patterns match the same paths.
 //!
 //! Glob and regex crates would compile each pattern, which is too expensive: one file may have
 //! 30,000 patterns.
@@ -28,8 +28,8 @@ use super::line::MAX_LINE;
 /// Marker for the end of the path (`$`).
 const END: u8 = 0xFF;
 
-/// Marker for any sequence of bytes (`*`). Its low bits contain the position of a rare byte in the
-/// following literal.
+/// Marker for any sequence of bytes (`*`). Its low bits contain the offset of the rarest byte
+/// within the following literal.
 const STAR: u8 = 0x80;
 
 /// Number of positions at the start of the path where a literal is compared directly. If the
@@ -43,10 +43,9 @@ const FALSE_STARTS: usize = 8;
 /// The most common bytes in paths, most common first.
 const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
-/// Maximum number of encoded forms of a pattern. The standard form of a literal may depend on
-/// whether it matches in the path or in the query. Only the first two such literals are encoded
-/// both as part of the path and as part of the query. Each later literal is encoded in the same way
-/// as the second one.
+/// Maximum number of encoded forms of a pattern. Some literals have different standard forms in the
+/// path and in the query. Only the first two such literals are encoded in both forms. All later
+/// ones are assumed to match in the same part (path or query) as the second one.
 pub(super) const MAX_TEXTS: usize = 3;
 
 /// The position where the query begins in an encoded pattern.
@@ -54,13 +53,13 @@ pub(super) const MAX_TEXTS: usize = 3;
 pub(super) enum Query {
     /// The query begins at the first `?` of the pattern, if there is one.
     AsWritten,
-    /// The query begins within the `*` before the literal with this number. The literal before the
-    /// first `*` has number 0.
+    /// The query begins in the bytes that the `*` before the literal with this number matches. The
+    /// literal before the first `*` has number 0.
     Before(usize),
 }
 
 /// Returns the positions where the query may begin in a pattern. Almost all patterns have only one
-/// position.
+/// such position.
 pub(super) fn queries(written: &[u8], reading: Reading) -> impl Iterator<Item = Query> {
     let path = match reading {
         Reading::Reference => &b""[..],
@@ -111,8 +110,8 @@ pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
 }
 
-/// The part of an encoded pattern after its literal prefix: nothing, the end of the path, or a
-/// wildcard.
+/// Kind of the part of an encoded pattern after its literal prefix: nothing (`Open`), only `$`
+/// (`End`), or a wildcard and more (`Wild`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     Open,
@@ -185,7 +184,8 @@ pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missin
     }
 }
 
-/// Finds the first occurrence of a literal. `rare` is the offset of the literal's rarest byte.
+/// Finds the first occurrence of a literal in a path. `rare` is the offset of the rarest byte
+/// within the literal.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
     let octet = literal[rare];
     let places = path.get(rare..)?;
@@ -221,9 +221,9 @@ pub(super) const fn rarity(octet: u8) -> u8 {
     RARITY[octet as usize]
 }
 
-/// Returns the position of the rarest byte of a literal. The low bits of a `*` marker must be able
-/// to contain the position, so later bytes of the literal are ignored. The largest position is also
-/// ignored, because a marker with this position would be equal to [`END`].
+/// Returns the offset of the rarest byte among the first 127 bytes of a literal. The low bits of a
+/// `*` marker cannot contain larger offsets: with the offset 127, the marker would be equal to
+/// [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
     within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
@@ -271,7 +271,7 @@ fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Note {
-    /// Line that the note is about.
+    /// Number of the line that the note is about.
     pub line: usize,
     /// Kind of the note.
     pub kind: NoteKind,

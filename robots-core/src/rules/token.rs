@@ -27,7 +27,7 @@ impl ProductToken {
     /// the value of a user-agent line in [`Reading::Standard`](super::Reading::Standard). `None` if
     /// the value contains no name.
     ///
-    /// Quotes, `*` and `+` at both ends are dropped. The name ends before the first `/`, `(`, `;`
+    /// Quotes, `*` and `+` at either end are dropped. The name ends before the first `/`, `(`, `;`
     /// or `,`. Each run of white space within the name becomes one space. Digits, dots, spaces and
     /// `!` are part of the name.
     ///

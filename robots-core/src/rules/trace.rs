@@ -56,8 +56,6 @@ impl<'r> Selection<'r> {
             .filter(counts)
             .filter_map(|rule| Some((strength(rule, reading, path)?, rule)))
             .collect();
-        // Sorts by length of the pattern, longest first. If patterns are equally long, allow comes
-        // before disallow, and rules with the same access stay in the order of the file.
         found.sort_by_key(|(strength, rule)| {
             (Reverse(*strength), rule.access() == Access::Disallow, rule.range().start)
         });

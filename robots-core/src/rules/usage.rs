@@ -24,14 +24,14 @@ use super::{Reading, RequestPath};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct UsagePreferences(Arc<str>);
 
-/// The compiled content-usage and license lines of a file. A section is a set of groups, with the
-/// same number as in [`RuleSet`](super::RuleSet).
+/// The compiled content-usage and license lines of a file. A section is a set of groups. Its number
+/// is the index of the set in [`RuleSet`](super::RuleSet).
 pub(super) struct UsageLines {
     /// The content-usage lines without duplicates.
     pub(super) lines: Vec<UsageLine>,
     pub(super) sections: Vec<SectionUsage>,
-    /// The numbers of all sections. Each element contains the sections with the same content-usage
-    /// lines. The section of `*`, if any, is in the first element.
+    /// The numbers of all sections. Sections with the same content-usage lines are in the same
+    /// element. The section of `*`, if any, is in the first element.
     pub(super) classes: Vec<Vec<usize>>,
     /// The licences of the site, for crawlers whose groups have no licence.
     pub(super) licenses: Vec<Box<str>>,
@@ -155,9 +155,8 @@ impl UsageLines {
         Some(Box::new(Self { lines, sections, classes, licenses_differ, licenses: site }))
     }
 
-    /// Returns the preferences of a section for a path, and the number of the first line that
-    /// states these preferences. `None` if there are no preferences, or if the work budget is used
-    /// up.
+    /// Returns the preferences of a section for a path, and the line number of the first line that
+    /// states them. `None` if there are no preferences, or if the work budget is used up.
     pub(super) fn at(
         &self,
         section: usize,

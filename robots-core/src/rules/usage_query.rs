@@ -21,7 +21,7 @@ pub struct Usage {
 }
 
 impl RuleSet {
-    /// Reports whether a group contains a content-usage line.
+    /// Reports whether the file has a content-usage line, inside or outside groups.
     pub fn has_usage(&self) -> bool {
         self.usage.as_ref().is_some_and(|usage| !usage.lines.is_empty())
     }

@@ -53,8 +53,8 @@ const LONG: &str = "makes the line too long: crawlers ignore everything after it
 
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
-/// Error for the name of an extension: it contains a `:`, a `#` or bytes other than visible ASCII,
-/// or lines with this name have their own method in the builder.
+/// Error for an extension whose name is empty, contains a `:`, a `#` or bytes other than visible
+/// ASCII, or belongs to lines with their own method in the builder.
 const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 

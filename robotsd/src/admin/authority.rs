@@ -1,9 +1,9 @@
 //! Identifies the client that sent a request, and decides whether the client may send it.
 //!
-//! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token
-//! identifies any other client. The listener's config determines the rights of clients that are not
-//! identified. Tokens are accepted only over TLS or on a loopback address, because an unencrypted
-//! network would expose them.
+//! The kernel identifies users of the Unix socket, a proxy identifies its users, and a token or a
+//! client certificate identifies any other client. The listener's config determines the rights of
+//! clients that are not identified. Tokens are accepted only over TLS or on a loopback address,
+//! because an unencrypted network would expose them.
 //!
 //! Every program on the machine can reach a loopback address, including programs of other users and
 //! robotsd's own hooks. A change over a loopback address therefore needs a token. If no token is

@@ -3,8 +3,8 @@
 //!
 //! A change runs in its own task, because it must be completed even if its client disconnects.
 //! Accepting a version, rolling back and turning enforcement on are refused if the audit record
-//! cannot be written first. Turning enforcement off does not depend on the audit record: it is
-//! written after the change, so a disk that hangs does not delay the change.
+//! cannot be written first. If enforcement is turned off, the audit record is written after the
+//! change, so a disk that hangs does not delay the change.
 
 use std::mem::take;
 use std::sync::Arc;

@@ -175,8 +175,8 @@ impl Traffic {
         })
     }
 
-    /// Reports whether a failed request can be sent again. It can if no byte of a response was
-    /// received, and if no byte of the request was sent or the request is idempotent.
+    /// Reports whether a failed request can be sent again. It cannot if a byte of a response was
+    /// received, or if a byte of the request was sent and the request is not idempotent.
     fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
@@ -228,9 +228,9 @@ fn authorities() -> Result<Option<Authorities>, String> {
 struct Connection {
     socket: Socket,
     host: String,
-    /// Whether a token may be sent: only over TLS or to a loopback address, because nobody else can
-    /// read the token there. On a Unix socket, no token is needed, because the kernel identifies
-    /// the user.
+    /// Whether a token may be sent. It may be sent only over TLS or to a loopback address, because
+    /// nobody else can read it there. On a Unix socket, no token is needed, because the kernel
+    /// identifies the user.
     takes_token: bool,
     /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,

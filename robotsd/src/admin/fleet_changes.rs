@@ -27,8 +27,8 @@ impl FleetSites for ServerState {
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
         let hash = hash.trim_start_matches("sha256:").parse::<VersionHashPrefix>();
         if let (Some(serving), Ok(hash)) = (self.serving(), hash) {
-            // The returned result is not needed: the fleet reads from the status of the site
-            // whether the version is live.
+            // The result is not needed, because the site's status tells the fleet whether the
+            // version is live.
             let _ = serving.sites.accept(site, &hash, by);
         }
     }
@@ -50,8 +50,8 @@ pub(super) fn fleet_of(serving: &Serving) -> Result<&Arc<Fleet>, AdminReply> {
 }
 
 /// Turns enforcement off or on in the whole fleet, for `site` or, if `site` is `None`, for all
-/// sites. `mark` is the ID of the added off switch. `On` removes only the off switches that were
-/// added for the same scope: for this site, or for all sites.
+/// sites. `mark` is the ID of the off switch to add. `On` removes only off switches with exactly
+/// the same scope (`site`, or all sites).
 pub(super) async fn enforce(
     serving: Arc<Serving>,
     to: Enforcement,
@@ -64,7 +64,8 @@ pub(super) async fn enforce(
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
-        // Off switches of other replicas must be removed, too, so the document is read again first.
+        // Off switches that other replicas added must be removed, too, so the fleet's document is
+        // read first.
         fleet.look().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
@@ -120,8 +121,8 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let before = live.robots.status().before.map(|hash| hash.short());
     let none = || conflict(&format!("site {site:?}: this replica has no earlier version to roll back to"));
     let hash = hash.or(before).ok_or_else(none)?;
-    // The document is read first, because the store accepts the change only if this replica knows
-    // the current entry.
+    // The fleet's document is read first, because the store accepts the change only if this replica
+    // knows the site's current entry.
     fleet.look().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;

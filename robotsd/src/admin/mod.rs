@@ -2,13 +2,14 @@
 //! socket, or both.
 //!
 //! Requests to this interface can change which robots.txt is served and enforced, so access is
-//! restricted. [`access_rule`] refuses requests that may come from a web page, from an unconfigured
-//! proxy or from a client that uses the wrong address. [`authority`] identifies clients and checks
-//! their rights, and [`change`] writes audit records of changes. [`place_file`] records the address
-//! of the interface for commands. [`replicas`] sends requests to all replicas of a fleet.
-//! [`routes`] is the table of paths; a new path is a new entry in it. [`report`](crate::report)
-//! contains the types of the responses, and [`state`] contains the data for the responses.
-//! [`metrics`] formats the data for Prometheus. [`watchdog`] detects stalled threads.
+//! restricted. [`access_rule`] refuses requests that may come from a web page or an unconfigured
+//! proxy, and requests whose `Host` does not belong to this interface. [`authority`] identifies
+//! clients and checks their rights, and [`change`] writes audit records of changes. [`place_file`]
+//! records the address of the interface for commands. [`replicas`] sends requests to all replicas
+//! of a fleet. [`routes`] is the table of paths; a new path is a new entry in it.
+//! [`report`](crate::report) contains the types of the responses, and [`state`] contains the data
+//! for the responses. [`metrics`] formats the data for Prometheus. [`watchdog`] detects stalled
+//! threads.
 //!
 //! The interface runs on the control thread and shares no thread with the listeners that serve
 //! sites. The interface therefore responds even if these listeners are busy. The number of

@@ -43,8 +43,8 @@ pub(crate) struct CommandAccess<'a> {
 struct Content {
     /// Address or socket path, in the form that `--admin` accepts.
     place: String,
-    /// Path of the token file, if possible in the folder of this place file: a command may be able
-    /// to read only one of the folders.
+    /// Path of a token file, preferably in the same folder as this place file, because a command
+    /// may be able to read only this folder.
     token: Option<String>,
     addresses: Vec<SocketAddr>,
 }

@@ -37,18 +37,18 @@ pub(crate) struct ServerState {
     pub(super) started: (SystemTime, Instant),
     phase: Mutex<Phase>,
     serving: ArcSwapOption<Serving>,
-    /// When the process began to serve: the sites that had no robots.txt, and the included files
-    /// whose sites were not served.
+    /// Sites that had no robots.txt when the process began to serve, and included files whose sites
+    /// were not served then.
     began_without: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
     /// The last upgrade, and the identities of the files that it used.
     last_upgrade: Mutex<Option<(UpgradeReport, UpgradeFiles)>>,
-    /// Lock that prevents changes during an upgrade. An operator's change holds a read lock. While
-    /// a new process may replace this process, the upgrade holds a write lock.
+    /// Lock that prevents changes during an upgrade. An operator's change holds a read lock. An
+    /// upgrade holds a write lock while the new process may take over.
     pub(crate) changes: Arc<RwLock<()>>,
-    /// Lock that is held while all replicas of the fleet are queried, so that only one query of all
-    /// replicas runs at a time.
+    /// Lock that is held while all replicas of the fleet are queried, because only one such query
+    /// may run at a time.
     pub(super) asking: Arc<RwLock<()>>,
     pub(crate) config: ConfigState,
     /// The board, set together with the first sites. Not set if the board is disabled.

@@ -75,8 +75,8 @@ pub(crate) struct KeptToken {
 
 /// Reads the local token from these files, or creates a token. Writes the token to every file that
 /// does not contain it. Several files are needed, because some commands cannot read the state
-/// directory. If other users may know the token in one of the files, all files get a new token.
-/// Blocks.
+/// directory. If an existing file is unreadable or has no valid token, or if other users may know
+/// its token, all files get a new token. Blocks.
 ///
 /// # Errors
 ///
@@ -112,8 +112,8 @@ fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
     files::replace(path, format!("{token}\n").as_bytes())
 }
 
-/// Reads the local token from a file. Returns `None` if the file does not exist, and an error if
-/// other users may know the token.
+/// Reads the local token from a file. Returns `None` if the file does not exist. Returns an error
+/// if the file is unreadable or has no valid token, or if other users may know the token.
 fn local_token(path: &Path) -> Result<Option<String>, String> {
     let (token, found) = match read_token(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -1,12 +1,12 @@
 //! The records of one site for one or more days. The records contain counts for each crawler
-//! (rows), periods when every fetch of robots.txt was recorded (watches), and periods when some
-//! fetches may not have been recorded (lost times). This module also reads and writes the file for
-//! a day. The file has one JSON object per line, and the last line contains the hash of all
+//! (rows), periods in which every fetch of robots.txt was recorded (watches), and periods in which
+//! fetches may be missing from the records (lost times). This module also reads and writes the file
+//! for a day. The file has one JSON object per line, and the last line contains the hash of all
 //! previous lines.
 //!
-//! The contents of a file are not trusted. If a file is damaged, it may lack a fetch of robots.txt
-//! at any time of that day. The lines that can be parsed are counted, but they are not evidence
-//! against a crawler: a lost line may have contained the fetch that excuses the crawler.
+//! The contents of a file are not trusted. A damaged file may lack fetches of robots.txt at any
+//! time of its day. The lines that can be parsed are counted, but they are not evidence against a
+//! crawler: a lost line may have contained the fetch that excuses the crawler.
 //!
 //! *Folding* merges the hourly rows of an old day into one row per crawler. Every file is written
 //! under a temporary name and then renamed, so the file at the path is always complete, even if the
@@ -112,8 +112,8 @@ impl DayRows {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
-    /// Removes the oldest watches if there are more than a file may contain. The period of each
-    /// removed watch is recorded as lost.
+    /// Removes the oldest watches if there are more watches and lost times than a file may contain.
+    /// The period of each removed watch is recorded as lost.
     pub(super) fn bound(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
@@ -317,8 +317,7 @@ fn hash_of(octets: &[u8]) -> String {
     VersionHash::of(octets).to_string()
 }
 
-/// Writes the file for a day under a temporary name and then renames it, so the file at the path is
-/// always complete. Blocks the thread.
+/// Writes the file for a day. Blocks the thread.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
     let mut octets = encoded(rows)?;
     if octets.len() > MAX_FILE_BYTES {

@@ -85,8 +85,8 @@ impl History {
             let (mut rows, read) = self.read(site, day);
             octets += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
-                // The first watch in the file may have begun on an earlier day that has no file
-                // because nothing was counted.
+                // The first watch in the file may have begun on an earlier day, which has no file
+                // if nothing was counted.
                 let from = rows.watches.iter().map(|watch| watch.from).fold(day, Second::min);
                 rows.unseen.push(Lost { from, to: day.saturating_add(DAY) });
             }
@@ -128,8 +128,8 @@ impl History {
     }
 
     /// Locks the folder. Without the lock, another process could read a file before this process
-    /// changes it, and overwrite the change. Returns `None` if the file system does not support
-    /// locks, or if another process keeps holding the lock.
+    /// changes it, and later overwrite the change. Returns `None` if the file system does not
+    /// support locks, or if another process keeps holding the lock.
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
@@ -176,7 +176,7 @@ impl History {
             }
             Self::Files(folder) => {
                 let mut files = files(folder, |_| true)?;
-                // The largest file of a day is deleted first, because a small site must not lose
+                // The largest file of a day is deleted first, so that a small site does not lose
                 // its records because of a large site.
                 files.sort_unstable_by(|one, other| {
                     (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))

@@ -11,7 +11,8 @@
 //! - the last verified fetch before the request, from the same origin, by the crawler itself or by
 //!   another crawler that obeys one of the same product tokens. Without a fetch of this kind, the
 //!   request does not count against the crawler;
-//! - every later fetch by crawlers of the same operator, unless the client was an impostor;
+//! - every fetch after that one by crawlers of the same operator, unless the client was an
+//!   impostor;
 //! - every fetch that may not have been recorded, because no process was running, enforcement was
 //!   off, or counts were lost.
 
@@ -100,11 +101,11 @@ fn rewrite_next(list: &mut Vec<String>, written: &mut usize, name: &str) {
 /// A conclusion about disallowed requests, from the crawler's earlier fetches of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadJudgement {
-    /// The crawler last fetched a version that disallows the requests, or fetched robots.txt more
+    /// The version that the crawler last fetched disallows the requests, or the last fetch was more
     /// than 24 hours before the requests.
     Ignored,
-    /// The crawler last fetched an older version, which allows the requests, at most 24 hours
-    /// before the requests.
+    /// Within the 24 hours before the requests, the crawler last fetched an older version, which
+    /// allows them.
     NotNewest,
     /// No fetch of robots.txt was recorded before the requests.
     Unread,
@@ -134,7 +135,7 @@ pub(crate) enum Reader {
     Operator,
 }
 
-/// A time when fetches of robots.txt may have happened without being recorded.
+/// A period in which fetches of robots.txt may have happened without being recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
     pub(crate) from: Second,
@@ -171,8 +172,8 @@ pub(crate) fn judge(case: &Case, reads: &[Reading<'_>], gaps: &[Gap]) -> ReadJud
     let missed = gaps.iter().filter(|gap| gap.to > at && gap.from < case.last);
     let missed =
         missed.map(|gap| Candidate { version: gap.version.as_deref(), at: gap.to.min(case.last), is_seen: false });
-    // The result is not `NotNewest` if the last recorded fetch is evidence against the crawler but
-    // a later fetch may have been missed, because it is unknown which version the crawler used.
+    // If the last recorded fetch is evidence against the crawler but a later fetch may have been
+    // missed, it is unknown which version the crawler used. So the result is not `NotNewest`.
     let is_mild = !certain.accuses(case);
     let mut others = later.chain(missed).chain([certain]).filter(|candidate| !candidate.accuses(case)).peekable();
     if others.peek().is_none() {

@@ -56,7 +56,7 @@ impl LoggedTimes {
         other.0.values().for_each(|(first, last)| self.note_span(*first, *last));
     }
 
-    /// Returns the periods without a gap of more than an hour between log lines.
+    /// Returns the periods in which no two consecutive log lines are more than an hour apart.
     fn spans(&self) -> Vec<(Second, Second)> {
         let mut spans: Vec<(Second, Second)> = Vec::new();
         for (first, last) in self.0.values().copied() {

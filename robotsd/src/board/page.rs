@@ -23,7 +23,7 @@ use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusR
 /// Maximum number of robots.txt lines per site. `/board.json` contains more.
 const LINES: usize = 20;
 
-/// Maximum number of reloads that are shown per site: the newest reloads.
+/// Maximum number of reloads per site. The page shows the newest reloads.
 const RELOADS: usize = 10;
 
 /// Maximum number of sites whose details are shown. If there are more sites, the page contains only
@@ -304,8 +304,8 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
     states.into_iter().map(badge).chain(mode).collect()
 }
 
-/// Returns two numbers of disallowed requests that were forwarded: the requests of crawlers other
-/// than search engines, and the requests of search engines.
+/// Returns two numbers of forwarded disallowed requests: first those of crawlers other than search
+/// engines, then those of search engines.
 fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);

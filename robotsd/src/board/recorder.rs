@@ -25,8 +25,9 @@ use crate::http_common::ClientRequest;
 /// Maximum number of rows per site and worker until the control thread takes the counts.
 const MAX_ROWS: usize = 4096;
 
-/// Maximum number of unregistered crawlers that are counted by name, because clients can send any
-/// name. The limit applies to the counts of each worker, and to each hour of a site on the board.
+/// Maximum number of unregistered crawlers that are counted by name: in the counts of each worker,
+/// and in each hour of a site on the board. Without a limit, clients could fill the board with
+/// invented names.
 pub(super) const MAX_UNKNOWN: usize = 64;
 
 /// Name of the row for all unregistered crawlers beyond [`MAX_UNKNOWN`].

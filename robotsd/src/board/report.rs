@@ -110,8 +110,8 @@ pub(crate) struct JudgedCounts {
     /// Requests that the last fetched version disallows, and requests that were sent more than 24
     /// hours after the last fetch.
     pub(crate) ignored: u64,
-    /// Requests that were sent at most 24 hours after the last fetch, and that the fetched older
-    /// version allows.
+    /// Requests that were sent at most 24 hours after the last fetch, which returned an older
+    /// version that allows them.
     pub(crate) not_newest: u64,
     pub(crate) unread: u64,
     /// Number of requests that cannot be judged.
@@ -247,8 +247,8 @@ impl TrafficWindow {
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
         let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
         if !self.totals.back().is_none_or(goes_on) {
-            // A total that decreases shows that the clock was set back, or that another site now
-            // has this name.
+            // If the time has not increased, the clock was set back. If the total has decreased,
+            // another site now has this name.
             self.totals.clear();
         }
         self.totals.push_back((now, totals));
@@ -285,7 +285,8 @@ fn columns(site: &SiteBoard, crawler: &CrawlerBoard) -> [(&'static str, String);
     let number = |number: u64| number.to_string();
     let CrawlerBoard { judged, done, .. } = crawler;
     let read = crawler.last_read.as_ref();
-    // Visitors are counted per operator, so the rows of all its crawlers contain the same number.
+    // Visitors are counted per operator, so the rows of all crawlers of an operator contain the
+    // same number.
     let is_of = |balance: &&OperatorBalance| balance.operator == crawler.operator && !crawler.operator.is_empty();
     let balance = site.given_back.iter().find(is_of);
     let ratio = balance.and_then(|balance| balance.pages_per_visitor);

@@ -1,7 +1,7 @@
 //! Builds the board of a site from its rows.
 //!
-//! The rows may come from one process or several. To judge a request, all fetches of robots.txt
-//! count that one of these processes recorded or may have missed.
+//! The rows may come from one process or several. A request is judged by all fetches of robots.txt
+//! that any of these processes recorded or may have missed.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -69,9 +69,8 @@ pub(crate) fn sum_up(
     live: Option<&str>,
 ) -> SiteBoard {
     let rows = SiteRows::of(processes, period);
-    // With partial evidence, no crawler is reported as ignoring robots.txt. Periods that may lack
-    // fetches are therefore not needed to excuse a crawler, but recorded fetches can still excuse a
-    // crawler.
+    // With partial evidence, no crawler is reported as ignoring robots.txt. The periods in
+    // `unseen`, which could only excuse a crawler, are therefore not needed.
     let is_complete = evidence == Evidence::Complete;
     let gaps = |process: &DayRows| {
         let unseen = process.unseen.iter().filter(|_| is_complete);

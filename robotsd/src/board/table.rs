@@ -1,14 +1,14 @@
-//! Collects the counts of a process's workers in a table, together with the times when every fetch
-//! of robots.txt was recorded (watches). The control thread adds to the table once per second, and
-//! a blocking thread writes it to files once per minute.
+//! Collects the counts of a process's workers in a table, together with the periods in which
+//! every fetch of robots.txt was recorded (watches). The control thread adds to the table once per
+//! second, and a blocking thread writes the counts to files once per minute.
 //!
-//! Counts are lost if there are too many rows or if writing fails. The table records the time of
-//! the lost counts as a gap. So a crawler is not reported as ignoring robots.txt because its fetch
-//! of this file was not counted.
+//! Counts are lost if there are too many rows, for example because writing fails for a long time.
+//! The table then records a gap. Without the gap, a crawler whose fetch of robots.txt was not
+//! counted could be reported as ignoring robots.txt.
 //!
-//! **The history is locked while counts are written to files and while they are read.** A reader
-//! therefore finds each count either in the table or in the files, but never in both. Old files are
-//! removed and folded without the lock, because each file is removed or replaced in one step.
+//! **The history is locked while counts are written to files and while counts are read.** A reader
+//! therefore finds each count exactly once, in the table or in the files. Old files are removed and
+//! folded without the lock, because each file is removed or replaced in one step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -129,9 +129,9 @@ impl SiteTable {
     }
 
     /// Adds the visitors since the last call. If the total of a service is lower than at the last
-    /// call, the site's name now belongs to another site. The counts of that site began at zero, so
-    /// the whole total is added. While crawlers are not recognised, visitors are not counted,
-    /// because they cannot be distinguished from crawlers.
+    /// call, the site's name now belongs to another site. The counts of the other site began at
+    /// zero, so its whole total is added. While crawlers are not recognised, visitors are not
+    /// counted, because they cannot be distinguished from crawlers.
     fn add_visitors(&mut self, now: Second, sight: Sight, totals: VisitorTotals) {
         for (service, total) in &totals {
             let before = self.visitors_before.get(service).copied().filter(|before| before <= total).unwrap_or(0);
@@ -158,7 +158,7 @@ impl SiteTable {
 }
 
 /// Unregistered crawlers that have their own row in the current hour, including crawlers whose rows
-/// are already written. The number is limited, because clients can invent names.
+/// are already written. Their number is limited, because clients can invent names.
 #[derive(Debug, Default)]
 pub(super) struct UnregisteredNames {
     hour: Second,
@@ -175,7 +175,7 @@ impl UnregisteredNames {
     }
 }
 
-/// Counts since the previous call of `Board::add`, and the current state of a site.
+/// Counts of a site since the previous call of `Board::add`, and the current state of the site.
 #[derive(Debug, Default)]
 pub(crate) struct SiteMoment {
     pub(crate) site: String,
@@ -309,9 +309,9 @@ impl Board {
         let mut unwritten: Option<Vec<Watch>> = None;
         for (day, mut rows) in by_day(taken, self.site_line(site)) {
             if let Some(unwritten) = &mut unwritten {
-                // A day before this day could not be written. Its watches must not be written to
-                // the file of this day, because the file would then claim that every fetch on the
-                // earlier day was counted.
+                // An earlier day could not be written. Its watches must not be written to the file
+                // of this day, because the file would then claim that every fetch on the earlier
+                // day was counted.
                 unwritten.append(&mut rows.watches);
                 if rows.is_empty() {
                     continue;

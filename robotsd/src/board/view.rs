@@ -18,7 +18,7 @@ use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
 
-/// Maximum number of sites in a report. Sites above this limit can be queried one at a time.
+/// Maximum number of sites in a report. All other sites can be queried one at a time.
 const MAX_SITES: usize = 50;
 
 /// Length of the time before a report's period, in seconds. Fetches of robots.txt in this time are

@@ -1,6 +1,6 @@
-//! Records watches. A watch is a period when every fetch of robots.txt was recorded and one version
-//! was live. All times without a watch are gaps: fetches at these times may be missing from the
-//! records.
+//! Records watches. A watch is a period during which every fetch of robots.txt was recorded and the
+//! live version did not change. All times without a watch are gaps: fetches at these times may be
+//! missing from the records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
 //! was live at that time. A crawler is accused only if every fetch that may have been its last
@@ -11,7 +11,8 @@
 //! The version during a gap is certain only if the same process was running before and after the
 //! gap, and recorded that it served no other version (`live_since`). Equal versions before and
 //! after the gap are not enough, because another version may have been live during the gap. If a
-//! reload moves hosts to another site, the time before the reload is a gap for that site.
+//! reload changes the hosts of a site, the moment of the reload is a gap for this site, because
+//! another site may have served another version on the new hosts.
 
 use serde::{Deserialize, Serialize};
 
@@ -35,7 +36,7 @@ pub(crate) struct Watch {
     /// Time when the process began to serve the site with its current hosts. This time also
     /// identifies the process.
     pub(crate) process: Second,
-    /// For a watch after a gap: the time when the process began to serve only this version.
+    /// For a watch after a gap: the process has served only this version since this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) live_since: Option<Second>,
 }
@@ -129,7 +130,7 @@ impl Watches {
             }
             if is_seen {
                 // There is no gap between the last watch and the new watch, because every fetch
-                // certainly got one of their two versions.
+                // between the two watches got one of their two versions.
                 from = last.to;
             }
             if !is_other && is_of_process {

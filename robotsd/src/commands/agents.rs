@@ -83,7 +83,7 @@ enum AgentsFormat {
     Json,
 }
 
-/// Name and properties of a crawler, followed by the source of these properties.
+/// JSON object about a crawler: name, properties, and the source of these properties.
 struct CrawlerListing<'a>(&'a Crawler);
 
 impl Serialize for CrawlerListing<'_> {
@@ -124,8 +124,8 @@ struct HeaderListing<'a> {
 }
 
 impl AgentsArgs {
-    /// Selects the site. With `--registry`, the settings of the site contain the built-in registry,
-    /// extended by the given file.
+    /// Selects the site. With `--registry`, replaces the registry of the site with the built-in
+    /// registry, extended by the given file.
     fn select(&self) -> io::Result<SelectedSite> {
         let mut selected = self.site.select()?;
         if let Some(path) = &self.registry {
@@ -257,8 +257,8 @@ fn tokens(crawler: &Crawler) -> String {
     crawler.tokens.iter().map(ToString::to_string).collect::<Vec<_>>().join(", then ")
 }
 
-/// Returns the error message for a search that found no crawler. The message suggests a known word
-/// that is similar to one of the given words.
+/// Returns the error message for a search that found no crawler. It suggests a known word that is
+/// similar to a given word.
 fn no_crawler(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
@@ -282,7 +282,8 @@ fn mentions(crawler: &Crawler, word: &str) -> bool {
     words_of(crawler).any(|text| text.to_lowercase().contains(word))
 }
 
-/// Returns the strings of a crawler that a search compares with the search terms.
+/// Returns the crawler's name, operator, category and tokens, which a search compares with the
+/// search terms.
 fn words_of(crawler: &Crawler) -> impl Iterator<Item = String> {
     let own = [&*crawler.name, &*crawler.operator, crawler.category.as_str()].map(str::to_owned);
     own.into_iter().chain(crawler.tokens.iter().map(ToString::to_string))

@@ -69,7 +69,8 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     if broken > 0 {
         complain(&format_args!("{}: {} cannot be read", path.display(), plural(broken, "line")));
     }
-    // The audit file may contain entries about a site that is no longer in the config.
+    // A site that is only in the audit file also counts as known, because it may have been removed
+    // from the config.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
     if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| overlap(known, name)))
     {

@@ -1,5 +1,5 @@
-//! `robotsd board`: shows what crawlers did, by site, from the counts of a running robotsd, or from
-//! the board files of several robotsd processes.
+//! `robotsd board`: shows per site what crawlers did, according to a running robotsd, or to the
+//! board files of several robotsd processes.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ use crate::exit::{FAILED, complain};
 use crate::html::{filters, percent};
 use crate::report::StatusReport;
 
-/// Maximum number of robots.txt lines that are listed per site because no request matched them.
-/// `--json` contains more.
+/// Maximum number of robots.txt lines without matching requests that are listed per site. The
+/// output of `--json` contains more of them.
 const LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]

@@ -67,13 +67,13 @@ fn write(command: &Command, directory: &Path, date: &str, version: &str) -> io::
     let page = Man::new(command.clone()).date(date).source(version).manual("robotsd");
     let mut text = Vec::new();
     page.render(&mut text)?;
-    // This section is the last line of `--help`, and has no heading there.
+    // In `--help`, this section is the last line, and has no heading.
     let text = String::from_utf8_lossy(&text).replace(".SH EXTRA\nExit status: ", ".SH \"EXIT STATUS\"\n");
     std::fs::write(directory.join(page.get_filename()), without_needless_breaks(text.as_bytes()))
 }
 
-/// Returns the date in `SOURCE_DATE_EPOCH`, which makes builds reproducible. If the variable is not
-/// set, returns today's date.
+/// Returns the date in `SOURCE_DATE_EPOCH`, a variable for reproducible builds. If it is not set,
+/// returns today's date.
 fn date_of_pages() -> String {
     let seconds = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse().ok());
     let time = seconds.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));

@@ -66,7 +66,6 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// A kind of file that has a schema.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum SchemaOf {
     /// robotsd.toml

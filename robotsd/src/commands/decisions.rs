@@ -31,7 +31,7 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
 use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
 
-/// Function that applies a decision if robotsd is not running: gets the path of the config, and
+/// Function that applies a decision if robotsd is not running: takes the path of the config, and
 /// writes the decision to the state directory.
 type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
@@ -44,7 +44,8 @@ struct OperatorDecision<'a> {
 }
 
 impl OperatorDecision<'_> {
-    /// Returns the user who runs this command, for the audit record if robotsd is not running.
+    /// Returns the user who runs this command, and the reason, for the audit record of a decision
+    /// that is applied without a running robotsd.
     fn by(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
@@ -309,8 +310,8 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     })
 }
 
-/// Explains that the state directory is in use. The process that uses the directory keeps the kill
-/// switch in memory, so a change of the kill switch's file would have no effect.
+/// Returns the error message for a state directory that is in use. The process that uses the
+/// directory keeps the kill switch in memory, so changing the switch's file would have no effect.
 fn in_use(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(

@@ -1,7 +1,7 @@
 //! `robotsd edit`: blocks crawlers from a site, or allows them, with the smallest edit of its
 //! robots.txt.
 //!
-//! Before the file is written, the command proves that the edit changes the access of the selected
+//! Before writing the file, the command proves that the edit changes the access of the selected
 //! crawlers as requested, and changes nothing for other crawlers.
 //!
 //! Exit status:
@@ -200,8 +200,7 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     Ok(exit::answer(!args.diff || old == new))
 }
 
-/// Writes the effect of the edit, and notes about effects that the owner may expect but that the
-/// edit does not have.
+/// Writes the effect of the edit, and notes about expected effects that the edit does not have.
 fn write_effect(
     out: &mut impl Write,
     name: &str,

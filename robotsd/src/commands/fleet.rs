@@ -8,11 +8,12 @@
 //! - 1 if a replica reports a problem, or replicas serve different versions;
 //! - 2 if any replica could not be reached or refused the command.
 //!
-//! If the fleet has a name, its replicas share a document in a store. A change is sent to only one
-//! replica of a named fleet, which writes the change to the store, and the other replicas read it a
-//! second later. `enforce off` must work without the store, so it is sent to every replica, each
-//! time with the same switch ID. If only some replicas of a named fleet cannot be reached, the exit
-//! status is 1 instead of 2, because these replicas will read the change from the store.
+//! If the fleet has a name, its replicas share a document in a store. In a named fleet, a change is
+//! sent to only one replica. This replica writes the change to the store, and the other replicas
+//! read it from there a second later. `enforce off` must work without the store, so it is sent to
+//! every replica, and all replicas get the same switch ID. If only some replicas of a named fleet
+//! cannot be reached, the exit status is 1 instead of 2, because they will read the change from the
+//! store.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -64,13 +65,13 @@ const FOLLOWED: Duration = Duration::from_secs(3);
 /// Note about a replica of a named fleet that has not confirmed a change.
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
 
-/// Note about a replica that is in the fleet's document, but cannot be reached at any address in
-/// `fleet.replicas`.
+/// Note about a replica that is in the fleet's document, although no address in `fleet.replicas`
+/// belongs to it.
 const UNASKED: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
-/// Switches enforcement off or on, on every replica. All replicas get the same switch ID, because a
-/// single command must be able to remove the switch from all replicas later.
+/// Switches enforcement off or on, on every replica. All replicas get the same switch ID, so that a
+/// single command can later remove the switch from all of them.
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
@@ -93,8 +94,8 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
 }
 
-/// Sends a decision about a site to one replica, which applies the decision to the whole fleet.
-/// Returns `None` if the fleet has no name.
+/// Sends a decision about a site to one replica, which applies it to the whole fleet. Returns
+/// `None` if the fleet has no name.
 fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
@@ -155,7 +156,7 @@ pub(crate) struct WaitArg {
 }
 
 /// Exit status: 0 if the change was made or every replica is synced; 1 if some replicas are not
-/// synced; 2 if no replica could be reached, or if the replica refused the command.
+/// synced; 2 if no replica could be reached, or if the queried replica refused the command.
 pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     let (running, path) = match command {
         FleetCommand::Status { running, wait } => return document(running, *wait, None),
@@ -167,7 +168,8 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
     say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
-/// The document and the state of every replica. Includes each replica's own response, if requested.
+/// The fleet's document and the state of every replica, with each replica's own response if
+/// requested.
 #[derive(Serialize, Template)]
 #[template(path = "commands/fleet.txt", whitespace = "preserve")]
 struct FleetStatus<'a> {
@@ -195,7 +197,7 @@ impl FleetStatus<'_> {
     }
 }
 
-/// Prints the document. If `judge` is given, also prints each replica's own response.
+/// Prints the fleet's document. If `judge` is given, also prints each replica's own response.
 fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<StatusReport>>) -> io::Result<ExitCode> {
     let mut report = wait_until_synced(running, &known_places(running), wait.unwrap_or_default())?;
     let answers = judge.map_or_else(|| Ok(Vec::new()), |_| statuses(running))?;
@@ -210,8 +212,8 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
 }
 
 /// Replaces the versions in the report with the versions in each replica's own response, which is
-/// newer than the replica's heartbeat in the store. Also marks the replicas that were not reached
-/// at any address.
+/// newer than the replica's heartbeat in the store. Also adds [`UNASKED`] to each replica that has
+/// no address in `fleet.replicas`.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
@@ -252,7 +254,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
     page.title(if report.synced() == report.replicas.len() { &synced } else { &late });
 }
 
-/// Waits until every replica is synced or the time `wait` has passed.
+/// Waits until every replica is synced, but at most for the time `wait`. Returns the last report.
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
@@ -264,8 +266,8 @@ fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -
     }
 }
 
-/// Returns the addresses of the replicas in the config. If the config cannot be read, returns no
-/// addresses, and the command queries the local robotsd.
+/// Returns the addresses of the replicas in the config. The list is empty if the config cannot be
+/// read; the command then queries the local robotsd.
 fn known_places(running: &Running) -> Vec<AdminPlace> {
     places(running).map(|(_, places)| places).unwrap_or_default()
 }
@@ -339,8 +341,8 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
-/// Function that returns whether a response reports no problem, and a line of text about the
-/// response.
+/// Function that describes a response: `true` if the response reports no problem, and a line of
+/// text.
 type Judge<T> = fn(&T) -> (bool, String);
 
 pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
@@ -381,7 +383,7 @@ fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, u
     }
 }
 
-/// Prints the responses, and then `faults`, which describe differences between the replicas.
+/// Prints the responses, and then `faults`. Each fault describes a difference between the replicas.
 fn say_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
@@ -427,7 +429,7 @@ fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) ->
     lines.collect()
 }
 
-/// Returns whether the fleet has a name, and the addresses of its replicas.
+/// Returns two values: whether the fleet has a name, and the list of its replicas' addresses.
 fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
     let unknown = || {
         refusal(

@@ -28,14 +28,14 @@ impl Page {
         self.0.push('\n');
     }
 
-    /// Appends a labelled text. Without a label, the text still begins in the column after the
-    /// labels.
+    /// Appends text after a label. If `label` is empty, the text still begins in the column after
+    /// the labels.
     pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
         let label = if label.is_empty() { String::new() } else { format!("{label}:") };
         self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
     }
 
-    /// Appends wrapped text, with all lines indented except the first one.
+    /// Appends wrapped text, with all lines except the first indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
         self.fold("", 2, text);
     }

@@ -20,7 +20,8 @@ use crate::exit::{answer, complain};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
-/// Environment variable with an address in the form that `--admin` accepts.
+/// Environment variable with the address of the admin interface, in the form that `--admin`
+/// accepts.
 const ADMIN_VARIABLE: &str = "ROBOTSD_ADMIN";
 
 /// Options that select the running robotsd of a command.
@@ -58,7 +59,8 @@ impl Running {
     /// Returns the path of the config: from an option, from the environment, or the default path if
     /// a file exists there.
     pub(in crate::commands) fn config_path(&self) -> Option<PathBuf> {
-        // The process at the address of `--admin` may use a config that is not the default one.
+        // With `--admin`, the config is unknown: the process may use another config than the
+        // default one.
         if self.admin.is_some() { None } else { config_if_any(self.config.as_deref()) }
     }
 

@@ -121,8 +121,9 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
     let all: Vec<_> = report.sites.iter().map(of_site).collect();
     let hosts = owners(all.iter().flat_map(|(hosts, name)| host_patterns(hosts).map(move |pattern| (pattern, name))));
     let is_name = report.sites.iter().any(|site| is_of(wanted, &site.name));
-    // A value without a dot is probably a misspelled site name, unless a site lists it as a host. A
-    // misspelled name must not be looked up as a host, because a site for all hosts would match it.
+    // A value without a dot or colon is probably a misspelled site name, unless a site lists it as
+    // a host. A misspelled name must not be looked up as a host, because a site for all hosts would
+    // match it.
     let is_listed = || all.iter().any(|(hosts, _)| hosts.iter().any(|host| host.eq_ignore_ascii_case(wanted)));
     let host = hosts.get(wanted).filter(|_| !is_name && (wanted.contains(['.', ':']) || is_listed()));
     if !is_name && host.is_none() {
@@ -175,8 +176,8 @@ impl<'a> StatusText<'a> {
         shell_line(self.running.step(step))
     }
 
-    /// Reports whether this is the first site whose gate does not check any pages. The advice to
-    /// configure pages is the same for every site, so it is printed only for the first one.
+    /// Reports whether this is the first described site whose gate does not watch any pages. The
+    /// advice to configure pages is the same for every site, so it is printed only once.
     fn explains_pages(&self, site: &SiteReport) -> bool {
         let first = self.described.iter().find(|site| site.watched_pages.as_ref().is_some_and(Vec::is_empty));
         first.is_some_and(|first| first.name == site.name)

@@ -129,9 +129,9 @@ impl AdminListenerConfig {
         match self.access {
             Some(access) => access,
             None if rights.asks_for_token => AdminAccess::Token,
-            // An additional listener that other machines can reach always has `access`, so this is
-            // the address of `[admin]`. The key `reach = "network"`, which an open address
-            // requires, permits everything.
+            // Additional listeners that other machines can reach always have `access`, so this is
+            // the address of `[admin]`. Such an address requires `reach = "network"`, which permits
+            // everything.
             None if is_open(self.address) => AdminAccess::Full,
             None => AdminAccess::TokenForChanges,
         }
@@ -196,8 +196,8 @@ impl AdminSettings {
         Self { socket: Some(socket), is_usual: true, ..Self::default() }
     }
 
-    /// Returns a listener for the address of `[admin]`, which commands connect to. `None` if
-    /// `[admin]` has only a socket.
+    /// Returns a listener for the address of `[admin]`, which commands connect to; `None` if there
+    /// is no such address.
     pub(crate) fn command_listener(&self) -> Option<AdminListenerConfig> {
         self.address.map(|address| AdminListenerConfig { address, access: None, certificates: None, proxy: None })
     }
@@ -210,8 +210,8 @@ impl AdminSettings {
         self.command_listener().into_iter().chain(self.listeners.iter().cloned())
     }
 
-    /// Returns the local token if a listener accepts one. The file of the token is the first of
-    /// `files`, which this function does not read.
+    /// Returns the local token if a listener accepts one. The token's file is the first of `files`;
+    /// this function does not read it.
     pub(crate) fn local_token(&self, files: &[PathBuf]) -> Option<LocalToken> {
         let is_taken = self.all_listeners().any(|listener| listener.takes_local_token());
         let file = files.first().filter(|_| is_taken)?;
@@ -318,8 +318,8 @@ fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
 
 const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy\"";
 
-/// Resolves `[admin]` for a server, with the certificates of the listeners. Other processes may not
-/// have the permission to read these certificates.
+/// Resolves `[admin]`, and reads the certificates of its listeners. Returns `None` if the admin
+/// interface is disabled.
 pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {

@@ -39,8 +39,8 @@ impl AdminPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TokenFile {
     pub(crate) path: PathBuf,
-    /// User ID of the process. A token file of another user is not used, because it cannot contain
-    /// the token of this process.
+    /// User ID of the running robotsd. A token file of another user is not used, because it cannot
+    /// contain robotsd's token.
     pub(crate) owner: u32,
 }
 

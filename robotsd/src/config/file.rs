@@ -101,7 +101,8 @@ pub(crate) struct Config {
     /// the gate is disabled.
     pub(crate) gate: Option<Gate>,
     pub(crate) registry: RegistrySources,
-    /// Versions of the published registry that are accepted even if they change too much.
+    /// Versions of the published registry that are accepted even if they change the registry too
+    /// much.
     pub(crate) registry_accept: Vec<VersionHashPrefix>,
     /// Position of `registry_extra` in `text`.
     pub(crate) registry_extra_span: Range<usize>,

@@ -76,7 +76,7 @@ impl FleetSettings {
     }
 }
 
-/// Returns whether `[fleet]` has a name, and the addresses of the replicas. Reads only `[fleet]`,
+/// Returns the addresses of the replicas, and whether `[fleet]` has a name. Reads only `[fleet]`,
 /// because commands must reach the replicas even if other tables of the config have errors.
 pub(crate) fn replicas(path: &Path) -> Result<(bool, Vec<AdminPlace>), ConfigError> {
     tables! {

@@ -38,7 +38,7 @@ tables! {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IdentityConfig {
-    /// The action for impostors. The mode of each site limits this action.
+    /// The action for impostors. A site never acts more strictly than its mode.
     pub(crate) impostors: Impostors,
     /// Maximum time that a request waits for the reverse DNS look-up of its client address.
     pub(crate) wait: Duration,

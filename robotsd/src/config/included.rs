@@ -5,10 +5,10 @@
 //!    file therefore cannot use robotsd to read other people's secret files.
 //! 2. A file is used or refused as a whole. If it is refused, the last good copy of the file is
 //!    used instead. An invalid file therefore does not affect the sites of other files.
-//! 3. If several files contain the same site name or host (the port does not matter), only one of
-//!    them may use it: the file whose last good copy contains it or, if there is no such copy, the
-//!    config. All other files that contain it are refused. Without such a copy, and if the config
-//!    does not contain it, all files that contain it are refused.
+//! 3. If several files contain the same site name or host (regardless of the port), only one of
+//!    them may use it. The file whose last good copy contains it has priority, followed by the
+//!    config; the other files are refused. If neither a last good copy nor the config contains it,
+//!    all of these files are refused.
 //!
 //! **The content of the included files is appended to the content of the config.** Every span in
 //! the settings is therefore a position in the joined text.
@@ -162,11 +162,11 @@ pub(super) struct IncludedFile {
     kept: Option<String>,
 }
 
-/// Finds the files that a config includes, in the order of their names, with their last good
-/// copies. The last good copies come from `served` or, if `served` is `None`, from the state
-/// directory. If a folder cannot be listed, each of its files with a last good copy is returned as
-/// an unreadable file. If no file of the folder has a last good copy, the pattern itself is
-/// returned as an unreadable file.
+/// Returns the files that a config includes, sorted by name, with their last good copies. The last
+/// good copies come from `served` or, if `served` is `None`, from the state directory. If a folder
+/// cannot be listed, each of its files with a last good copy is returned as an unreadable file. If
+/// no file of the folder has a last good copy, the pattern itself is returned as an unreadable
+/// file.
 pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Vec<IncludedFile> {
     tables! {
         Part {
@@ -226,8 +226,8 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     one.file_name() == other.file_name() && folder(one).is_some_and(|of_one| folder(other) == Some(of_one))
 }
 
-/// The settings that the kill switch needs. No other settings are read, because the kill switch
-/// must work even if other settings have errors.
+/// The settings that are needed to use the kill switch. No other settings are read, because the
+/// kill switch must work even if other settings have errors.
 #[derive(Debug)]
 pub(crate) struct StatePlace {
     pub(crate) folder: Option<PathBuf>,
@@ -374,8 +374,8 @@ pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots:
     }
 }
 
-/// The content that is used for an included file, and the error in its current content if the
-/// current content is not used.
+/// The content that was chosen for an included file. If this is not the file's current content,
+/// `refused` is the error in the current content.
 pub(super) struct ChosenText<'f> {
     file: &'f IncludedFile,
     text: Option<&'f str>,
@@ -464,9 +464,9 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    /// Returns the value that only one file may contain: a name as it is written, or a host without
-    /// its port, normalized in the same way as the hosts of requests. `None` if the host is
-    /// invalid; another check reports the invalid host.
+    /// Returns the value that only one file may contain: a site name as written, or a host without
+    /// its port, normalized like the hosts of requests. `None` if the host is invalid; another
+    /// check reports the invalid host.
     fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
@@ -486,8 +486,8 @@ pub(super) struct Disputes {
 }
 
 /// Finds names and hosts that an earlier file also contains. Reports at most one conflict per file,
-/// because the caller refuses a file with a conflict, and examines its last good copy in the same
-/// way.
+/// because the caller refuses the file after one conflict, and then checks the file's last good
+/// copy for conflicts.
 pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[IncludedFile]) -> Disputes {
     let mut disputes = Disputes::default();
     if files.is_empty() {
@@ -503,17 +503,18 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
             _ => disputes.faults.push(second.lost_to(first, parts)),
         }
     }
-    // `open` contains the conflicts about names and hosts that are in no last good copy. All files
-    // in these conflicts are refused, unless there are other conflicts. Other conflicts are handled
-    // first, because refusing a file may also resolve the conflicts in `open`.
+    // `open` contains the conflicts about names and hosts that are in no last good copy. They are
+    // reported only if there are no other conflicts, because refusing a file for another conflict
+    // may also resolve the conflicts in `open`.
     if disputes.faults.is_empty() {
         disputes.faults = open;
     }
     disputes
 }
 
-/// Returns at most one conflict per file: a claim in an earlier file, and the conflicting claim in
-/// the file. Adds the position of every claim that conflicts with an earlier claim to `places`.
+/// Returns at most one conflict per file, as a pair: the claim in an earlier file, and the same
+/// claim in this file. Adds the position of every claim that conflicts with an earlier claim to
+/// `places`.
 fn disputed_claims<'s>(
     sites: &'s [Spanned<RawSite>],
     parts: &Parts,
@@ -535,7 +536,7 @@ fn disputed_claims<'s>(
 }
 
 impl Claim<'_> {
-    /// Reports whether the last good copy of the file already contains this name or host of a site.
+    /// Reports whether the last good copy of the file already contains this site name or host.
     fn was_in_force(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };

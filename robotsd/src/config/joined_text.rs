@@ -24,8 +24,8 @@ impl Parts {
         Self(vec![(path.to_owned(), 0..text.len())])
     }
 
-    /// Joins the content of a config with the content of its included files. If no content is used
-    /// for an included file, the file gets an empty range.
+    /// Joins the content of a config with the content of its included files. An included file
+    /// without content gets an empty range.
     pub(super) fn join<'t>(
         path: &Path,
         text: &Arc<str>,

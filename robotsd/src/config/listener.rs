@@ -83,9 +83,9 @@ pub(crate) struct ListenerConfig {
 ///
 /// Only the certificates of listeners that clients connect to directly are checked, because a proxy
 /// in front of a listener may accept any certificate. If the config also has other listeners,
-/// clients may use them for the uncovered hosts, so the function returns an error only if the
-/// certificates cover no host and no site serves every host. IP addresses and names without a dot
-/// are ignored, because they may be only for health checks.
+/// clients may use those for the uncovered hosts. In this case, the function returns an error only
+/// if the certificates cover no host and no site serves every host. IP addresses and names without
+/// a dot are ignored, because they may be only for health checks.
 pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterator<Item = &'a str>) -> Option<String> {
     let of_clients = || listeners.iter().filter(|listener| listener.kind == ListenerKind::Proxy);
     let certain = of_clients().filter(|listener| listener.trusted.networks.is_empty());

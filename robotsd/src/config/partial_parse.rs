@@ -1,6 +1,6 @@
 //! Reads only the keys of a config file that a command needs. Errors elsewhere in the file are
-//! ignored, because commands must be able to reach a robotsd that was started with an earlier
-//! version of the file.
+//! ignored: commands must be able to reach robotsd even if the file has become invalid since
+//! robotsd was started.
 
 use toml::de::DeTable;
 

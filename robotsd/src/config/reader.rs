@@ -55,7 +55,7 @@ pub(crate) trait Document: Table {
 }
 
 /// The path and the position of each key that could not be read. The path of an unknown key ends
-/// with the key that was probably meant, or with `?`.
+/// with the key that was probably meant, or with `?` if no key is similar.
 pub(super) type UnreadKeys = Vec<(String, usize)>;
 
 pub(super) struct ReadText<D> {
@@ -179,8 +179,8 @@ impl<'t> Reader<'t> {
         all_meant
     }
 
-    /// Adds an error if the key is missing, unless `meant` contains it. `meant` contains the keys
-    /// that were probably misspelled.
+    /// Adds an error if the key is missing, unless `meant` contains the key. `meant` contains the
+    /// known keys that were probably misspelled in this table.
     pub(crate) fn missing(
         &mut self,
         table: &str,

@@ -220,8 +220,8 @@ impl RegistrySources {
     }
 }
 
-/// Returns the path of the file with additional crawlers. This function does not read the file; it
-/// is read when the sites are opened.
+/// Returns the path of the file with additional crawlers. The file is read later, when the sites
+/// are opened.
 fn extra(agents: &RawAgents, folder: &Path) -> Result<Option<PathBuf>, Fault> {
     let Some(written) = &agents.registry_extra else { return Ok(None) };
     let path = folder.join(written.get_ref());

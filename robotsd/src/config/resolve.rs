@@ -57,8 +57,8 @@ impl ConfigFile {
     /// Returns the settings of the valid tables, and all problems. With these settings, `config
     /// check` can continue after an error.
     ///
-    /// Included files with problems are refused, and their last good copies are used instead, until
-    /// no included file has a problem.
+    /// Refuses each included file that has a problem, and uses the file's last good copy instead.
+    /// Repeats this until no included file has a problem.
     fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
         // Nothing is appended to a config with a syntax error, such as an unclosed string, because
         // the appended text could become part of the unclosed string.
@@ -331,8 +331,8 @@ fn leave_out_unknown(
     file.site.retain(|_| is_kept.next() == Some(true));
 }
 
-/// Returns the hosts that hooks may send requests to, in a list with one item for the config,
-/// followed by one item for each included file.
+/// Returns the hosts that hooks may send requests to: one item for the hooks of the config,
+/// followed by one item for the hooks of each included file.
 fn hook_scopes(
     hosts: &[Spanned<String>],
     parts: &Parts,

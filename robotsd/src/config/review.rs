@@ -87,8 +87,8 @@ impl Config {
     }
 }
 
-/// Finds copies of address lists whose URL is not in the registry. Also finds an action for
-/// impostors that has no effect, because impostors cannot be recognised. Does nothing if the
+/// Finds local copies of address lists whose URLs are not in the registry. Also finds an action for
+/// impostors that has no effect because impostors cannot be recognised. Does nothing if the
 /// registry is fetched from a URL, because the content of a fetched registry is not known here.
 fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
@@ -118,7 +118,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
     faults
 }
 
-/// Finds settings for the look-up of host names that have no effect.
+/// Finds ineffective settings for the look-up of host names.
 fn idle_names(file: &RawConfig) -> Vec<Fault> {
     let Some(identity) = &file.identity else { return Vec::new() };
     let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
@@ -228,15 +228,15 @@ fn hooks<'c>(
     hooks.chain(file.notify.iter().zip(&config.notify))
 }
 
-/// Finds hooks that are never sent because of their destination. Host names that resolve to a
-/// forbidden address are not found, because they are resolved only when the hook is sent.
+/// Finds hooks with a forbidden destination. A host name that resolves to a forbidden address is
+/// not found, because names are resolved only when a request is sent.
 fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
 /// Finds hook secrets that every user of the machine, or everyone on the network path, can read.
-/// Also finds secret files that cannot be read. The findings are only warnings, because a file may
-/// be created or protected before the hook is sent.
+/// Also finds secret files that cannot be read. The findings are only warnings, because the file
+/// may be created or protected before a request is sent.
 fn secrets(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (written, hook) in hooks(file, config) {
@@ -329,13 +329,14 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
     })
 }
 
-/// Reports whether the site's robots.txt has a group for this crawler. Returns `true` if the
-/// robots.txt cannot be read here, because it may have this group.
+/// Reports whether the site's robots.txt has a group for this crawler. A missing or unreadable file
+/// counts as empty. If the robots.txt is not a regular file or not known here, it may have this
+/// group, so the function returns `true`, unless the name is probably misspelled.
 fn may_name(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
-        // A name that is similar to the name of a registered crawler is reported, because it is
-        // probably misspelled.
+        // If `name` is similar to the name of a registered crawler, it is probably misspelled, and
+        // not in the robots.txt.
         Ok(None) => return crawler_hint(name, Registry::builtin(), std::iter::empty()).is_none(),
         Err(error) if error.kind() == ErrorKind::InvalidInput => return true,
         Err(_) => RobotsTxt::parse(""),
@@ -385,7 +386,7 @@ fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Faul
 }
 
 /// Finds folders in `include_roots` that do not exist. Also finds folders that contain the config,
-/// because included files could use the secrets of the config.
+/// because an included file could then use the config's secrets.
 fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let (folder, of_config) = (config.parts.folder(0), config.parts.path(0));
     file.include_roots.iter().filter_map(move |root| {
@@ -405,8 +406,8 @@ fn doubtful_roots(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fau
     })
 }
 
-/// Finds a socket of the admin interface that cannot be created at its path, so that robotsd would
-/// fail at its next start. A running process keeps its current socket.
+/// Returns an error if the socket of the admin interface cannot be created at its path, because
+/// robotsd would then fail at its next start. A running process keeps its current socket.
 fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
     use std::os::unix::fs::FileTypeExt;
     let written = file.admin.as_ref()?.socket.as_ref()?;
@@ -450,8 +451,8 @@ fn foreign_addresses(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let listeners = file.listener.iter().map(|listener| &listener.address);
     let admin = file.admin.iter().flat_map(RawAdmin::addresses);
     let is_foreign = |address: &&Spanned<SocketAddr>| {
-        // The test uses any free port instead of the configured one, because the configured port
-        // may be in use, most likely by a running robotsd.
+        // The test uses any free port, because the configured port may be in use, most likely by a
+        // running robotsd.
         let ip = address.get_ref().ip();
         std::net::UdpSocket::bind((ip, 0)).is_err_and(|error| error.kind() == ErrorKind::AddrNotAvailable)
     };
@@ -476,8 +477,8 @@ fn open_networks(file: &RawConfig) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// Finds decision listeners that let clients evade all rules: if no site serves every host, a
-/// client can evade the rules by sending an unknown `Host`.
+/// Finds decision listeners whose clients can evade all rules by sending an unknown `Host`, because
+/// no site serves every host.
 fn open_hosts(file: &RawConfig) -> impl Iterator<Item = Fault> {
     let is_named = |site: &Spanned<RawSite>| {
         let hosts = &site.get_ref().hosts;
@@ -561,8 +562,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
     overrides.fold(of_site, RateMode::max)
 }
 
-/// Returns a note if the mode of a site limits the site's rate mode. A limited rate mode is less
-/// strict than configured.
+/// Returns a note if the mode of a site makes the site's rate mode less strict than configured.
 fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
@@ -579,8 +579,8 @@ fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
 }
 
-/// Finds an action for impostors that is stricter than the mode of a site. The mode of the site
-/// limits this action.
+/// Returns a note if the action for impostors is stricter than the mode of a site, because the site
+/// then acts only as strictly as its mode.
 fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {

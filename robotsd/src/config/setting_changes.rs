@@ -133,8 +133,8 @@ fn settings(text: &str) -> Option<Settings> {
             let modes = Table::try_from(exception.modes.get_ref()).ok()?;
             insert(&mut of_site, "modes", exception.key.get_ref(), by_name(modes));
         }
-        // If several exceptions match a request, the last one counts, so the order is compared,
-        // too.
+        // If several exceptions match a request, the last one counts, so their order is also
+        // compared.
         let keys: Vec<_> = exceptions.iter().map(|exception| exception.key.get_ref().as_str()).collect();
         of_site.insert("modes".to_owned(), keys.into());
         sites.insert(name, of_site);

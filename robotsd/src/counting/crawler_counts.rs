@@ -66,7 +66,8 @@ pub(crate) struct CrawlerCombinations {
     robots_txt: Combinations<OfRobotsTxt>,
 }
 
-/// Combinations of crawler label and `W`, in one set per [`KeyRoom`].
+/// Combinations of a crawler label and `W` ([`OfDecision`] or [`OfRobotsTxt`]), in one set per
+/// [`KeyRoom`].
 type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
 
 impl CrawlerCounts {
@@ -149,8 +150,8 @@ fn label(agent: &Agent) -> &str {
     agent.registered().map_or(agent.class().as_str(), |crawler| &crawler.name)
 }
 
-/// Returns the label of the sender's identity. If claims are not checked, the label of registered
-/// crawlers is `claimed`.
+/// Returns the label of the sender's identity. If identities are not verified, the label is
+/// `claimed` for registered crawlers and `unclaimed` for all other clients.
 fn identity(request: &Record) -> &'static str {
     let unchecked = if request.agent.is_registered() { "claimed" } else { "unclaimed" };
     request.identity.map_or(unchecked, |identity| identity.outcome())

@@ -23,8 +23,8 @@ pub(super) struct AskedRequest<'a> {
     /// proxy send several targets. All targets are evaluated, and the strictest decision counts.
     pub(super) further_targets: Vec<&'a [u8]>,
     pub(super) host: Option<&'a [u8]>,
-    /// The host in the target. `Some` if the target is an absolute URL, and the preset takes the
-    /// original host from another header field.
+    /// The host in the target. `Some` if the target is an absolute URL although the preset takes
+    /// the host from a header field.
     pub(super) host_in_target: Option<&'a [u8]>,
     /// An error in the decision request that does not prevent a decision. If there is such an
     /// error, all original requests that the decision request could be about are evaluated, and the

@@ -137,9 +137,9 @@ impl<'t> QuestionTarget<'t> {
     }
 
     /// Reports whether dot segments in the target lead to a path outside the preset. A client can
-    /// send such a target to a proxy that resolves dot segments to select a backend, and then
-    /// forwards the target unchanged: `/-/auth/caddy/../../../robots.txt`. A proxy never builds
-    /// such a target itself.
+    /// send such a target, for example `/-/auth/caddy/../../../robots.txt`, through a proxy that
+    /// resolves dot segments only to select a backend, and forwards the target unchanged. A proxy
+    /// never builds such a target itself.
     ///
     /// Proxies interpret escapes and repeated slashes differently. So the check assumes the worst
     /// case for each segment: as few levels down and as many levels up as possible.

@@ -28,8 +28,8 @@ pub(super) fn pass() -> Response<Bytes> {
 }
 
 /// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
-/// 200 as permission. The status is 403 even if the crawl delay had not passed: some gRPC clients
-/// read only the HTTP status, and repeat the call after a 429.
+/// 200 as permission. If the request came before the crawl delay had passed, the status is 403 and
+/// not 429, because some gRPC clients read only the HTTP status, and repeat the call after a 429.
 pub(super) fn as_refusal(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
@@ -59,7 +59,8 @@ pub(super) fn elsewhere() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }
 
-/// Returns the response to a target that only a client can have written.
+/// Returns the response to a decision request whose target leads out of the path of its preset. A
+/// client must have written such a target, because a proxy never builds one.
 pub(super) fn of_client() -> Response<Bytes> {
     plain_answer(
         StatusCode::BAD_REQUEST,

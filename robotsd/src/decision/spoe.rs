@@ -101,7 +101,8 @@ fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
 }
 
 /// Reports whether a field describes the body or the connection of the original request. Such
-/// fields are left out of the decision request, because it has no body and its own connection.
+/// fields are left out of the decision request, because the decision request has no body and uses
+/// another connection.
 fn is_of_message(name: &HeaderName) -> bool {
     matches!(*name, CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE)
 }

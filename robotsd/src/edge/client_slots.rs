@@ -2,9 +2,9 @@
 //! connection needs a slot.
 //!
 //! Anyone can open connections and send nothing on them. So if the process-wide limit is reached, a
-//! new connection takes the slot of the connection that has been idle for longest, as in nginx. The
-//! worker's own connections are considered first, then the connections of other workers. A
-//! connection with a request in progress is never closed for a new connection.
+//! new connection takes the slot of the connection that has been idle for longest, as in nginx.
+//! Connections of the same worker as the new connection are considered first, then those of other
+//! workers. A connection with a request in progress is never closed for a new connection.
 //!
 //! Serving a request does not touch the lists of connections. The [`ConnectionState`] of a
 //! connection is read only when the limit is reached. A *pass* then examines all connections of a
@@ -62,21 +62,21 @@ pub(crate) struct RegisteredConnection {
 }
 
 /// Minimum time that a connection with an incomplete request head keeps its slot. After that time,
-/// the connection can lose its slot if no other connection is idle. Without this limit, a client
-/// could keep a slot for the whole timeout `header_read` by sending one byte. Well-behaved clients
-/// send the whole head within this time.
+/// the connection can lose its slot if no connection is idle. Without this limit, a client could
+/// keep a slot for the whole timeout `header_read` by sending one byte. Well-behaved clients send
+/// the whole head within this time.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
 
-/// Number of connections of each [`Idleness`] that a pass keeps as candidates for losing their
-/// slots. If the worker has many connections, a pass keeps a sixteenth of them instead.
+/// Maximum number of candidates that a pass keeps per [`Idleness`], unless a sixteenth of the
+/// worker's connections is more.
 const BATCH: usize = 64;
 
 /// Pause after a pass that found few candidates, as a multiple of the pass's duration. With this
 /// pause, passes use at most a twentieth of a core.
 const PASS_SHARE: u32 = 20;
 
-/// Maximum pause after a pass. If a pass took so long that its pause would be longer, the thread
-/// was probably interrupted.
+/// Maximum pause after a pass. A longer pause would mean that the pass took very long, probably
+/// because its thread was interrupted.
 const MAX_PAUSE: Duration = Duration::from_secs(1);
 
 impl WorkerConnections {
@@ -176,8 +176,8 @@ struct SlotWaiter<'c>(&'c Mutex<SlotClaims>);
 /// Maximum number of slots that one waiter claims if requests keep arriving on claimed connections.
 const MAX_CLAIMS: usize = 32;
 
-/// Maximum age of a claim. After that time, the waiter may claim the slot of another connection,
-/// which may close sooner.
+/// Maximum age of a claim. If the claimed connection has not closed by then, the waiter may claim
+/// the slot of another connection.
 const CLAIM_LASTS: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {

@@ -95,7 +95,7 @@ pub(crate) enum Idleness {
 const SILENT: u64 = 0;
 /// Phase: a request head is incomplete.
 const HEAD: u64 = 1;
-/// Phase: a request has been answered.
+/// Phase: all requests so far (at least one) have been answered.
 const BETWEEN: u64 = 2;
 
 impl ConnectionState {
@@ -376,5 +376,5 @@ impl Delivery {
     }
 }
 
-/// Value for "no phase" or "no time".
+/// Value that means "no phase" or "no time".
 const NEVER: u64 = u64::MAX;

@@ -340,8 +340,9 @@ struct NewConnection {
 
 impl NewConnection {
     /// Serves the connection until it ends. If an error ended the connection, reports the error.
-    /// The elements of the tuple `_open` are dropped in order. The slot must be first: when the
-    /// registration is dropped, a waiter that has claimed the slot expects the slot to be free.
+    /// The elements of the tuple `_open` are dropped in order. The slot must be first: if the
+    /// registration were dropped before the slot is free, a waiter that has claimed the slot could
+    /// claim a second slot.
     async fn serve(
         self,
         socket: TcpStream,

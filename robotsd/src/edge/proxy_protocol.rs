@@ -57,8 +57,8 @@ pub(crate) enum AnnouncedClient {
 pub(crate) enum HeaderProgress {
     /// More bytes of the header must arrive before the client is known.
     Partial,
-    /// The client is known. The header has `length` bytes; extensions at its end may still be
-    /// missing.
+    /// The client is known. The header has `length` bytes, but extensions at its end may not have
+    /// arrived yet.
     Known { client: AnnouncedClient, length: usize },
 }
 

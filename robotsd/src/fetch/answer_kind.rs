@@ -34,14 +34,14 @@ pub(crate) enum AnswerKind {
     ServerError(StatusCode),
     /// An unknown status, or a status that is not final.
     NoStatus(StatusCode),
-    /// A connection was opened, but no response could be read.
+    /// The site's server was reached, but no final response could be read.
     Failed(FetchErrorKind),
-    /// A connection could not be opened.
+    /// No connection to the site's server could be opened.
     Unreachable(FetchErrorKind),
 }
 
-/// What a crawler may fetch after its request for robots.txt. `Display` continues a sentence that
-/// begins with "crawlers".
+/// What a crawler may fetch after its request for robots.txt was answered or has failed. `Display`
+/// continues a sentence that begins with "crawlers".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, derive_more::Display)]
 pub(crate) enum CrawlerAccess {
     #[serde(rename = "rules")]
@@ -62,7 +62,7 @@ pub(crate) struct AnswerReading {
     /// the RFC, the status 429 counts as a 5xx status, because crawlers treat both in the same way.
     pub(crate) crawlers: CrawlerAccess,
     pub(crate) section: &'static str,
-    /// Behaviour of crawlers that follow other specifications; `None` if it does not differ from
+    /// Behaviour of crawlers that follow other specifications; `None` if it is the same as
     /// `crawlers`.
     pub(crate) other_readings: Option<&'static str>,
 }

@@ -256,7 +256,8 @@ impl RetrievalChain {
         self.last.answer.as_ref().ok().filter(|_| self.end == ChainEnd::Reached)
     }
 
-    /// Returns details of a failure that [`AnswerKind`](super::AnswerKind) does not contain.
+    /// Returns the details of a failure; `None` if there are no details that
+    /// [`AnswerKind`](super::AnswerKind) does not contain.
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),

@@ -41,8 +41,8 @@ pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String
 /// is dropped without a reply, this replica sends the notice.
 pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
 
-/// A request to a task for one more round. The task drops this sender when a round ends that began
-/// after the request.
+/// A request to a task for one more round. The task drops this sender at the end of a round that
+/// began after the request.
 pub(super) type Round = oneshot::Sender<()>;
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ pub(crate) trait FleetSites: Send + Sync {
     /// Rolls a site back to the previous version. Blocks.
     fn roll_back(&self, site: &str, by: &Attribution);
 
-    /// Records on the board that enforcement was switched off or on, because crawlers are not
-    /// recognised while enforcement is off.
+    /// Records on the board that enforcement may have been off for some time. While it is off,
+    /// crawlers are not recognised.
     fn were_switched_off(&self);
 }

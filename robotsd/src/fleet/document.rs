@@ -3,12 +3,12 @@
 //! ```text
 //! format       1
 //! epoch        128 random bits in hex: the identity of this document
-//! rev          counts writes; each write increases it
+//! rev          number of the last write; each write increases it
 //! tag          random for each write, to detect a store that used a rev twice
 //! off:SCOPE:ID {"rev":41,"by":"alice","at":1795867200,"why":"…"}
 //!              a mark (off switch): nothing is enforced for SCOPE, which is "*" or a site
 //! lifted:SCOPE:ID {"rev":43,"by":"bob",…}
-//!              a tombstone: that off switch no longer counts
+//!              a tombstone: the off switch SCOPE:ID no longer counts
 //! accept:SITE  {"rev":42,"id":"…","hash":"…","by":…,"at":…}
 //!              permission for a version, by its hash
 //! ```
@@ -16,8 +16,8 @@
 //! Each field is parsed separately. An off switch or a tombstone takes effect if the name of its
 //! field is valid, even if the value is damaged. Damage to values or to other fields therefore
 //! cannot turn enforcement on. The scope is part of the field's name, so a user with rights for one
-//! site can affect only this site, even with the ID of another site's off switch. Numbers have an
-//! upper bound, because a damaged number that is too large would make later writes fail.
+//! site cannot affect another site, even by using the ID of the other site's off switch. Numbers
+//! have an upper bound, because a damaged number that is too large would make later writes fail.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ const MAX_TIME: u64 = 253_402_300_799;
 /// Maximum length of an epoch, in bytes.
 const MAX_EPOCH: usize = 64;
 
-/// Maximum number of characters of a damaged field in a message; damaged fields can have any
+/// Maximum number of characters that a message quotes from a damaged field, which can have any
 /// length.
 const MAX_SHOWN: usize = 40;
 
@@ -55,7 +55,7 @@ pub(crate) struct Document {
     pub(crate) rev: u64,
     pub(crate) tag: String,
     pub(crate) marks: BTreeMap<String, OffSwitch>,
-    /// Tombstones, each by the name of the off switch that was lifted.
+    /// Tombstones, by the name of the lifted off switch.
     pub(crate) lifted: BTreeMap<String, Stamp>,
     pub(crate) accepts: BTreeMap<String, Accept>,
     pub(crate) damaged: BTreeMap<Vec<u8>, Damage>,
@@ -111,7 +111,7 @@ pub(crate) struct Accept {
 
 impl Accept {
     /// Reports whether this permission is for the version with the given hash. The stored hash may
-    /// be a prefix with the minimum number of digits that commands accept.
+    /// be a prefix of at least [`VersionHashPrefix::MIN_DIGITS`] digits.
     pub(crate) fn is_of(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
@@ -202,9 +202,10 @@ impl Document {
         self.damaged.iter().map(|(field, damage)| format!("{:?}: {}", String::from_utf8_lossy(field), damage.why))
     }
 
-    /// Returns repairs for the damaged fields. A damaged off switch gets the stamp (who wrote it,
-    /// when and why) of the off switch in `known`. If `known` does not contain the off switch, it
-    /// gets `stamp`. A damaged tombstone gets `stamp`. All other damaged fields are removed.
+    /// Returns repairs for the damaged fields. If an off switch is damaged, its stamp (who, when
+    /// and why) is copied from the off switch in `known`. If `known` does not contain the off
+    /// switch, the off switch gets `stamp`. A damaged tombstone also gets `stamp`. All other
+    /// damaged fields are removed.
     pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
         let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {

@@ -44,8 +44,8 @@ impl Fleet {
         let _ = thread::spawn(contact).join();
     }
 
-    /// Returns the gate of a site. If the fleet knows versions of the site, the gate accepts only
-    /// one of these versions as the first version on this replica.
+    /// Returns the gate of a site. If the fleet knows versions of the site, the gate accepts a
+    /// first version on this replica only if it is one of them.
     pub(crate) fn gate(&self, site: &str, gate: Gate) -> Gate {
         let known = self.known_versions(site);
         if known.is_empty() {

@@ -2,9 +2,10 @@
 //! the changes that operators request, and reports the state of the fleet.
 //!
 //! **An off switch takes effect even if writing to the store and to the disk fails.** The off
-//! switch is sent to the store first, because setting the kill switches and writing to the state
-//! directory may take a while. If writing to the store fails, the process keeps the off switch. As
-//! soon as the process can read the store again, it writes the off switch to the store.
+//! switch is sent to the store before the kill switches are set and the member is saved to disk,
+//! because these two steps may take a while. If writing to the store fails, the process keeps the
+//! off switch. As soon as the process can read the store again, it writes the off switch to the
+//! store.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -63,7 +64,7 @@ pub(crate) struct SentDecision {
     answer: WriteAnswers,
 }
 
-/// Maximum time during an upgrade in which both the old and the new process send heartbeats.
+/// Maximum time that the old and the new process both send heartbeats during an upgrade.
 const AT_ONCE: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
@@ -73,12 +74,12 @@ pub(super) struct StoreView {
     pub(super) read: Option<SystemTime>,
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
-    /// First and last time when another process sent heartbeats with this replica's name. After a
-    /// long pause, the next heartbeat of another process sets both times.
+    /// First and last time when another process sent heartbeats with this replica's name. If the
+    /// last such heartbeat is older than [`SILENT`], the next one sets both times.
     other: Option<(Instant, Instant)>,
     read_problem: Option<String>,
     write_problem: Option<String>,
-    /// Number of lost entries that this replica is writing back.
+    /// Number of entries that the store has lost and this replica writes back.
     lost: usize,
     file_problem: Option<String>,
     pub(super) replicas: Arc<BTreeMap<String, Heartbeat>>,
@@ -177,9 +178,8 @@ impl Fleet {
         made
     }
 
-    /// Makes the change that an operator has decided. Unlike [`change`](Self::change), sends the
-    /// writes to the store first, because setting many kill switches or writing to a slow disk may
-    /// take a while.
+    /// Makes the change that an operator has decided. Sends the writes to the store before it sets
+    /// the kill switches and saves the member to disk, because these two steps may take a while.
     fn decide(&self, change: impl FnOnce(&mut Member) -> Vec<Write>) -> SentDecision {
         let (writes, is_changed) = self.change_member(change);
         let calls = self.calls(writes);
@@ -228,8 +228,8 @@ impl Fleet {
         self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
-    /// Applies the result of reading the document. Returns the writes that restore lost entries.
-    /// Blocks.
+    /// Applies the result of reading the document. Returns the writes that restore entries that the
+    /// store has lost. Blocks.
     pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
@@ -263,7 +263,7 @@ impl Fleet {
     /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
     /// thread that may block, because parsing many heartbeats may take a long time.
     pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
-        // To save memory, equal maps share one copy: nearly all replicas serve the same versions.
+        // Nearly all replicas serve the same versions, so equal maps share one copy to save memory.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
             let mut beat: Heartbeat = serde_json::from_slice(&beat).unwrap_or_else(|_| Heartbeat::unreadable(now));
@@ -391,7 +391,7 @@ impl Fleet {
     }
 
     /// Returns the write that accepts a version for the fleet. The store executes this write only
-    /// if its current entry for the site is the entry that this replica knows.
+    /// if the site's entry in the store is still the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, hash: &str, by: &Attribution) -> Vec<WriteCall> {
         let accept = self.member.lock().accept(site, &random(), hash, stamp(by));
         self.calls(vec![accept])
@@ -541,8 +541,8 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
     let mut octets = [0; 8];
-    // Errors are ignored, because a repeated tag does little harm: readers of the document only
-    // notice a change later.
+    // Errors are ignored. After an error, a tag may repeat, so readers of the document may notice a
+    // change later, but this does little harm.
     let _ = ring::default_provider().secure_random.fill(&mut octets);
     HEXLOWER.encode(&octets)
 }

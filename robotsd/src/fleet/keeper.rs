@@ -210,8 +210,9 @@ impl Heart {
         spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
     }
 
-    /// Starts an attempt to make accepted versions live, if they are pending or previous versions
-    /// on this replica. Returns whether an earlier attempt has ended.
+    /// Starts an attempt to make accepted versions live. A version can be made live if it is the
+    /// pending or the previous version on this replica. Returns whether an earlier attempt has
+    /// ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
         if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {

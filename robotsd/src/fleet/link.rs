@@ -98,8 +98,8 @@ impl StoreLink {
         self.connection.as_mut().ok_or_else(|| "no connection".to_owned())
     }
 
-    /// Describes why a command failed. Drops the connection, so that the next command connects
-    /// again, unless the store reported a wrong type or a missing permission.
+    /// Describes why a command failed. Unless the store reported a wrong type or a missing
+    /// permission, also drops the connection, so that the next command connects again.
     pub(super) fn failed(&mut self, error: &RedisError, what: &str, key: &str) -> LinkError {
         let store = &self.settings;
         let text = error.to_string();

@@ -13,8 +13,8 @@
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
 //!   until the document contains a tombstone for it. Off switches and tombstones that the store has
-//!   lost are written back. The ID of an off switch that was lifted cannot be used again:
-//!   enforcement is not turned off, and the caller gets an error.
+//!   lost are written back. The ID of a lifted off switch cannot be used again:
+//!   [`turn_off`](Member::turn_off) then returns an error and turns nothing off.
 //! - In a damaged document, all off switches and tombstones take effect, and so does every other
 //!   field that can be parsed. If a field cannot be parsed, the member keeps its own value of the
 //!   entry.
@@ -55,15 +55,15 @@ pub(crate) enum DocumentState {
     #[default]
     Unknown,
     Current,
-    /// Some entries of the replica are missing from the document or older in the document. Contains
-    /// descriptions of these entries.
+    /// Some of the replica's entries are missing from the document, or the document contains older
+    /// entries instead. Contains descriptions of these entries.
     WentBack(Vec<String>),
     /// The document has this epoch, which is not the epoch of the fleet.
     Foreign(String),
     /// A later version of robotsd wrote the document, so it cannot be read. Contains the error.
     Rejected(String),
-    /// The document has damaged fields. Contains descriptions of the damaged fields, followed by
-    /// descriptions of entries that are missing from the document or older in the document.
+    /// The document has damaged fields. Contains descriptions of these fields, followed by
+    /// descriptions of missing or older entries as in [`WentBack`](Self::WentBack).
     Damaged(Vec<String>),
 }
 
@@ -259,7 +259,7 @@ impl Member {
     }
 
     /// Returns the write that accepts a version. The store executes this write only if the site's
-    /// current entry is the entry that this replica knows.
+    /// entry in the store is still the entry that this replica knows.
     pub(crate) fn accept(&self, site: &str, id: &str, hash: &str, stamp: Stamp) -> Write {
         let accept = Accept { id: id.to_owned(), hash: hash.to_owned(), stamp };
         Write::Accept(site.to_owned(), accept, rev_of(&self.accepts, site))

@@ -20,7 +20,7 @@ use super::link::{LinkError, StoreLink};
 
 /// Maximum interval between two reads. Every replica must apply an off switch within two seconds of
 /// the command. The two seconds include up to 250 ms for the write, the time until the next read,
-/// and two responses of the store to this read.
+/// and the two requests of this read.
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// Maximum time that the reader waits for a slow disk before the next read.
@@ -53,8 +53,7 @@ type Edition = (Option<Vec<u8>>, Option<Vec<u8>>);
 
 pub(super) struct DocumentReader {
     fleet: Arc<Fleet>,
-    /// The sites; `None` until the sites are opened. The first read of the document happens
-    /// earlier.
+    /// The sites; `None` for the read that takes place before the sites are opened.
     sites: Option<Arc<dyn FleetSites>>,
     link: StoreLink,
     seen: Option<Edition>,

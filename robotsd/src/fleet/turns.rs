@@ -126,8 +126,8 @@ async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf
         return Ok(Turn::Sent);
     }
     if !fleet.is_alive(holder) {
-        // The replica that claims the notice may have just started, so the heartbeats of all
-        // replicas are read again.
+        // If the replica that claims the notice has just started, its heartbeat may be unknown
+        // here. So the heartbeats of all replicas are read again.
         fleet.asks.beat().await;
     }
     if fleet.is_alive(holder) {

@@ -10,7 +10,7 @@ use super::{Markup, moment};
 /// A segment of a bar or column: its CSS class, which determines the colour, and its count.
 pub(crate) type ChartPart = (&'static str, u64);
 
-/// Minimum length of a visible segment, in percent of the whole length.
+/// Minimum length of a visible segment, in percent of the length of the bar or column.
 const MIN_PERCENT: f64 = 0.4;
 
 /// Draws a bar. A count of `most` fills the whole length of the bar.

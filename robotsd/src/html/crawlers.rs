@@ -23,7 +23,7 @@ word_enum! {
     }
 }
 
-/// A line of the list, about one crawler or about several crawlers that are counted together.
+/// A line of the list, about one crawler or several crawlers that are counted together.
 pub(crate) struct CrawlerLine {
     pub(crate) group: CrawlerGroup,
     pub(crate) name: String,
@@ -47,8 +47,8 @@ impl CrawlerGroup {
         }
     }
 
-    /// Returns the CSS class, which determines the colour, for disallowed or newly blocked requests
-    /// of this group's crawlers.
+    /// Returns the CSS class for disallowed or newly blocked requests of this group's crawlers. The
+    /// class determines the colour.
     pub(crate) const fn disallowed(self) -> &'static str {
         if matches!(self, Self::SearchEngines) { "engine" } else { "disallowed" }
     }

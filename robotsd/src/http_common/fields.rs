@@ -2,8 +2,8 @@
 //!
 //! Hop-by-hop fields are removed in both directions before robotsd adds its own fields. If
 //! hop-by-hop fields were removed later, `Connection: Robots-Verdict` from a client would remove
-//! robotsd's own field. Fields that only a proxy may send are removed from clients' requests, and
-//! `edge::request::trusted` adds robotsd's fields with these names.
+//! robotsd's own `Robots-Verdict`. Fields that only a proxy may send are removed from clients'
+//! requests, and `edge::request::trusted` adds robotsd's fields with these names.
 
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING};
 use tower_robots::internals::HOP_BY_HOP;
@@ -154,7 +154,8 @@ fn is_end_to_end(name: &str) -> bool {
     ["host", "content-length", "user-agent"].iter().any(|kept| name.eq_ignore_ascii_case(kept))
 }
 
-/// Reports whether only a proxy may send this field.
+/// Reports whether only a proxy may send this field, or whether its name is another spelling of a
+/// [framing](FRAMING) or hop-by-hop field.
 ///
 /// Applications that read fields from the CGI or WSGI environment cannot distinguish `X_Real_IP`
 /// from `X-Real-IP`. Therefore, all spellings that map to the same CGI variable count as the same
@@ -182,9 +183,9 @@ pub(crate) fn is_made_up(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 
-/// Reports whether a field with a client address must be removed from the requests of this sender.
-/// Trusted proxies may send such a field only in its usual spelling, because other spellings may
-/// come from the client.
+/// Reports whether a field contains a client address and must be removed from requests of this
+/// sender. Trusted proxies may send such a field only in its usual spelling, because other
+/// spellings may come from the client.
 fn is_of_proxies(name: &str, sender: Sender) -> bool {
     let is_its_own = |known: &str| sender == Sender::TrustedProxy && name == known;
     CLIENT_ADDRESS.iter().any(|known| is_spelling_of(name, known) && !is_its_own(known))

@@ -76,7 +76,8 @@ pub(crate) struct InterimQueue {
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
     octets: usize,
-    /// The task that must not send its final response before the interim responses are written.
+    /// Waker of the task that must not send its final response before the interim responses are
+    /// written.
     written: Option<Waker>,
 }
 

@@ -123,7 +123,7 @@ pub(crate) struct AddedFields {
     pub(crate) asked: Option<Box<AskedAbout>>,
 }
 
-/// The original request about which another proxy asks for a decision, for the access log.
+/// The original request that a decision request asks about, for the access log.
 #[derive(Debug)]
 pub(crate) struct AskedAbout {
     pub(crate) method: Method,

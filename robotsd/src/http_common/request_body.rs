@@ -182,9 +182,9 @@ impl Body for RequestStream {
             }
             match ready!(polled) {
                 Some(Ok(data)) => {
-                    // The caller takes the data, so the same number of bytes is released for the
-                    // client to send. An error is ignored, because the next poll returns the error
-                    // of the stream.
+                    // The caller takes the data, so the client may send the same number of further
+                    // bytes. An error is ignored, because the next poll returns the error of the
+                    // stream.
                     let _ = this.stream.flow_control().release_capacity(data.len());
                     this.left = this.left.map(|left| left.saturating_sub(data.len() as u64));
                     return Poll::Ready(Some(Ok(Frame::data(data))));

@@ -7,10 +7,10 @@
 //! these requests itself.
 //!
 //! The combined format is the one that log analysers expect: `address - - [time] "request" status
-//! bytes "referer" "agent"`. Three more fields follow: the site, the action if the robots.txt
-//! disallows the request, and the id of the request. The three additional fields are in quotes. A
-//! missing value is written as `-`. Quotes, backslashes, control characters and bytes from 0x80 are
-//! written as `\xHH`, as in nginx, so that lines and fields cannot be forged.
+//! bytes "referer" "agent"`. Three more fields follow, each in quotes: the site, the action if the
+//! robots.txt disallows the request, and the ID of the request. A missing value is written as `-`.
+//! Quotes, backslashes, control characters and bytes from 0x80 are written as `\xHH`, as in nginx,
+//! so that lines and fields cannot be forged.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -92,8 +92,8 @@ impl AccessLog {
 
     /// Makes the thread open the file again, which is necessary after log rotation.
     pub(crate) fn reopen(&self) {
-        // If the queue is full, this message is lost, which is acceptable, because the next
-        // rotation reopens the file.
+        // A full queue drops this message. This is acceptable, because the next rotation reopens
+        // the file.
         let _ = self.queue.try_send(WriterMessage::Reopen);
     }
 
@@ -123,7 +123,7 @@ impl Writer {
     fn run(mut self, messages: &Receiver<WriterMessage>) {
         loop {
             let message = messages.try_recv().or_else(|_| {
-                // Nothing else is queued, so the lines are written now, and are visible
+                // No message is queued, so the collected lines are written now, to be visible
                 // immediately.
                 self.write();
                 messages.recv_timeout(Duration::from_secs(1))

@@ -14,8 +14,8 @@ use crate::render;
 /// Initial capacity for a line, in bytes; nearly every line is shorter.
 const LINE: usize = 640;
 
-/// Declares the optional fields of an entry, in the order of both formats. `plain` marks values
-/// that need no escaping, because robotsd itself creates them.
+/// Declares the optional fields of an entry, in the order of the output in both formats. `plain`
+/// marks values that need no escaping, because robotsd itself creates them.
 macro_rules! fields {
     ($($(#[$about:meta])* $field:ident: $type:ty $([$kind:ident])?,)*) => {
         /// One event. Fields that are `None` are not written.
@@ -95,8 +95,8 @@ fields! {
 }
 
 thread_local! {
-    /// The second of the last line, as a number and as text. Other lines within this second reuse
-    /// the text.
+    /// Time of the last line, in whole seconds, as a number and as text. Later lines within the
+    /// same second reuse the text.
     static SECOND: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
 }
 

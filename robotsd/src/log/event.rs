@@ -7,7 +7,6 @@
 use crate::word_enum::word_enum;
 
 word_enum! {
-    /// The severity of an event.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
     pub(crate) enum LogLevel {
         /// Normal operation.
@@ -25,7 +24,7 @@ word_enum! {
 macro_rules! events {
     ($($(#[$doc:meta])* $event:ident = $name:literal, $level:ident;)*) => {
         word_enum! {
-            /// The kind of a line of the log.
+            /// The kind of event that a log line reports.
             #[derive(Clone, Copy, Debug, PartialEq, Eq)]
             pub(crate) enum LogEvent { $($(#[$doc])* $event = $name,)* }
         }
@@ -49,11 +48,11 @@ events! {
     /// that are forwarded because of an exemption, or because an exception turns enforcement off,
     /// are not logged.
     Passed = "passed", Info;
-    /// The request is allowed by robots.txt, but answered with 429 because it came before the crawl
-    /// delay had passed.
+    /// The robots.txt allows the request, but it was answered with 429, because it came before the
+    /// crawl delay had passed.
     Limited = "limited", Info;
-    /// The request is allowed by robots.txt, and forwarded although it came before the crawl delay
-    /// had passed.
+    /// The robots.txt allows the request, and it was forwarded although it came before the crawl
+    /// delay had passed.
     LimitObserved = "limit-observed", Info;
     /// The sender is not the crawler that it claims to be, but the request is neither tagged nor
     /// refused.
@@ -125,7 +124,8 @@ events! {
     ConnectionsBounded = "connections-bounded", Warn;
     Descriptors = "descriptors", Warn;
     Clock = "clock", Error;
-    /// The sites refuse disallowed requests of crawlers, but only tag those of search engines.
+    /// The sites refuse disallowed requests of other crawlers, but only tag disallowed requests of
+    /// search engines.
     SearchEngines = "search-engines", Info;
     State = "state", Warn;
     /// The replacement of this process by a new one has begun, succeeded or failed.

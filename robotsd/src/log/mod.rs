@@ -238,8 +238,7 @@ impl Queue {
             if self.lost.problem().is_none() {
                 self.news.wait(&mut waiting);
             } else if self.news.wait_for(&mut waiting, RETRY).timed_out() {
-                // Returns without new lines, so that the caller tries again to write after a
-                // failure.
+                // Returns without new lines, so that the caller retries a failed write.
                 break;
             }
         }

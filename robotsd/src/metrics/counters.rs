@@ -106,7 +106,7 @@ impl ResponseKey {
     }
 }
 
-/// The method of a request as a label: an index in [`METHODS`], or beyond its end for `_OTHER`.
+/// The method of a request as a label: an index in [`METHODS`]; a larger number means `_OTHER`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MethodLabel(u8);
 

@@ -31,8 +31,8 @@ pub(crate) struct Exposition {
 #[derive(Clone, Debug, Default)]
 struct FamilyText {
     lines: String,
-    /// For each metric, the end of its lines in `lines`, and its number of series. In this list, a
-    /// histogram is one metric, so that it is kept or dropped as a whole.
+    /// For each metric: the offset in `lines` after its last line, and its number of series. In
+    /// this list, a histogram is one metric, so that it is kept or dropped as a whole.
     metrics: Vec<(usize, usize)>,
 }
 

@@ -50,8 +50,8 @@ impl Histogram {
         self.nanoseconds = self.nanoseconds.wrapping_add(other.nanoseconds);
     }
 
-    /// Returns each bound as text, with the number of durations up to this bound and above the
-    /// previous bound.
+    /// Returns each bound as text, with the number of durations that are greater than the previous
+    /// bound and at most this bound.
     pub(super) fn buckets(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let bounds = self.buckets.iter().map(|(_, bound)| *bound).chain(["+Inf"]);
         bounds.zip(self.counts.iter().copied())

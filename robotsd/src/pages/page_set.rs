@@ -10,8 +10,7 @@ use tower_robots::source::fetch::FetchUrl;
 use crate::input::ReadInput;
 use crate::target_url::{TargetUrl, listed};
 
-/// Maximum number of pages in a [`PageSet`]. The sitemap protocol allows as many pages in one
-/// sitemap.
+/// Maximum number of pages in a [`PageSet`]. The sitemap protocol has the same limit per sitemap.
 pub(super) const MAX_PAGES: usize = 50_000;
 
 /// Maximum length of path and query together, in bytes; longer pages are left out.
@@ -61,7 +60,7 @@ impl PageSet {
         }
     }
 
-    /// Adds a page of the site by its path and query, without a fragment.
+    /// Adds the page with this path and query. Drops the fragment, if any.
     pub(crate) fn add_target(&mut self, target: &[u8]) {
         let end = memchr::memchr(b'#', target).unwrap_or(target.len());
         let target = &target[..end];

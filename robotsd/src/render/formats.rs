@@ -61,7 +61,7 @@ pub(super) fn json(out: &mut impl Write, checked: Checked<'_>) -> io::Result<()>
     }
     match checked.report.omitted() {
         0 => Ok(()),
-        // The report omits findings, so their number is written.
+        // If the report omits findings, the number of omitted findings is written.
         omitted => write_json(out, &json!({ "file": checked.name, "omitted": omitted })),
     }
 }

@@ -18,7 +18,7 @@ use super::text::{Colour, LineSnippet, help, level, renderer};
 /// Problems that at least this many sites share are written only once.
 const MANY: usize = 4;
 
-/// Maximum number of additional sites in a message for people.
+/// Maximum number of further affected sites that a message for people lists.
 const NAMED: usize = 8;
 
 #[derive(Debug)]
@@ -55,8 +55,7 @@ pub(crate) struct FoundProblem {
     pub(super) url: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sites: Vec<String>,
-    /// Key for the comparison of problems. If several sites have the same problem, the keys are
-    /// equal.
+    /// Key for comparing problems. The same problem has the same key for every site.
     #[serde(skip)]
     key: String,
     /// The message for people, on one line. This message is used if there is no line of a file to
@@ -187,7 +186,6 @@ pub(crate) fn complain_at<'a>(problems: impl IntoIterator<Item = &'a FoundProble
     }
 }
 
-/// Output format of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum ProblemFormat {
     /// Human-readable text with the lines of the files, on standard error
@@ -278,7 +276,7 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
 }
 
 /// Writes a problem as a workflow command of GitHub. GitHub shows the annotation at the line of the
-/// problem. A URL has no lines, so it is written at the beginning of the message.
+/// problem. A problem at a URL has no line, so the URL is written at the beginning of the message.
 pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Result<()> {
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {

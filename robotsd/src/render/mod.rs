@@ -26,7 +26,6 @@ pub(crate) use self::sarif::SarifLog;
 pub(crate) use self::secrets::without_password;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
-/// Output format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum FindingFormat {
     /// Human-readable text with snippets of the file

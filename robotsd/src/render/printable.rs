@@ -154,7 +154,7 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     out.write_all(b"\n")
 }
 
-/// Returns a value as JSON like [`write_json`], but without the line feed. Takes half of the time of
+/// Returns a value as JSON like [`write_json`], but without the line feed. Twice as fast as
 /// `write_json` if nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
@@ -180,7 +180,7 @@ pub(crate) struct PrintableWriter<W> {
 enum Form {
     Raw,
     Terminal,
-    /// A terminal for snippets, whose style sequences are not escaped.
+    /// A terminal. The style sequences in snippets are not escaped.
     Styled,
     Json,
 }

@@ -23,7 +23,7 @@ const MAX_RESULTS: usize = 25_000;
 /// Maximum number of edits in a fix; larger fixes are left out.
 const MAX_EDITS: usize = 1_000;
 
-/// Maximum number of bytes of a line that its fingerprint covers.
+/// Maximum number of bytes of a line that the fingerprint of a finding covers.
 const MAX_LINE_BYTES: usize = 16 << 10;
 
 /// Bytes to percent-encode in a path segment of a URI (RFC 3986, section 3.3).

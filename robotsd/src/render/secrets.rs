@@ -1,6 +1,6 @@
 //! Masks passwords in lines and messages about files that people write, such as the config.
 
-/// Schemes of store URLs, which may contain a password.
+/// Schemes of store URLs. A store URL may contain a password.
 const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 
 /// Masks a line with a syntax error, from the first position where a password may begin to the end

@@ -141,7 +141,7 @@ fn place_arrow(colour: Colour) -> String {
     }
 }
 
-/// Returns the part of a line to show, and the range of `span` within this part.
+/// Returns the part of a line that is shown, and the range of `span` within this part.
 fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     let window = window(octets, span.start);
     let end = span.end.clamp(window.start, window.end);
@@ -151,7 +151,8 @@ fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
     ([head, &text, tail].concat(), head.len() + span.start..head.len() + span.end)
 }
 
-/// Returns the byte range of a line to show, around the byte at `at`, cut between characters.
+/// Returns the byte range of a line that is shown: it contains the byte at `at`, and is cut only
+/// between characters.
 fn window(octets: &[u8], at: usize) -> Range<usize> {
     if octets.len() <= SHOWN {
         return 0..octets.len();

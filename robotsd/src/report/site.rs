@@ -52,7 +52,7 @@ pub(crate) struct SiteReport {
     pub(crate) grace_rules: usize,
     /// Number of requests that were allowed because an internal error prevented a decision.
     pub(crate) faults: u64,
-    /// Number of internal errors while a decision was logged; these decisions took effect.
+    /// Number of internal errors while decisions were logged. The decisions took effect.
     pub(crate) callback_faults: u64,
     /// Lists of pages that the gate watches, such as the pages of the sitemaps. `None` if there is
     /// no gate, or if the site has one robots.txt per host.
@@ -113,7 +113,7 @@ pub(crate) struct OverrideReport {
     pub(crate) of: String,
     pub(crate) mode: String,
     pub(crate) until: Option<String>,
-    /// Whether `until` has passed, so that the exception no longer applies.
+    /// Whether the exception no longer applies, because `until` has passed.
     pub(crate) ended: bool,
 }
 
@@ -124,7 +124,8 @@ pub(crate) struct FetchReport {
     pub(crate) failing_since: Option<String>,
     /// Number of consecutive fetches that failed.
     pub(crate) failures: u32,
-    /// Time until which the live version stays in force although the source no longer contains it.
+    /// If the source no longer contains the robots.txt, the live version stays in force until this
+    /// time.
     pub(crate) held_until: Option<String>,
     pub(crate) next: String,
 }
@@ -224,7 +225,7 @@ pub(crate) struct SiteTraffic {
     pub(crate) failures: Vec<KindCount>,
 }
 
-/// Reports whether `name`, which is `SITE` or `SITE/HOST`, is a robots.txt of this site.
+/// Reports whether `name` (`SITE` or `SITE/HOST`) belongs to this site.
 pub(crate) fn is_of(site: &str, name: &str) -> bool {
     name.strip_prefix(site).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

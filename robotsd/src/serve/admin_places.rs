@@ -1,5 +1,5 @@
-//! Opens the listening addresses and sockets of the admin interface. The places are fixed when the
-//! process starts. A new config changes only who may use the places.
+//! Opens the TCP addresses and the Unix socket of the admin interface. They are fixed when the
+//! process starts. A new config changes only who may use them.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ struct AddressPlace {
     socket: AddressSocket,
 }
 
-/// Accepts connections on a listener until this value is dropped. Connections without a complete
-/// request are then closed.
+/// Accepts connections on a listener until this value is dropped. Dropping this value also closes
+/// connections without a complete request.
 #[derive(Debug)]
 struct Accepting {
     slots: Arc<ConnectionSlots>,
@@ -209,7 +209,7 @@ impl AdminPlaces {
         for listener in self.listeners() {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
-                // Opening fails only if the process has no free file descriptors.
+                // Opening a listener fails here only if the process has no free file descriptors.
                 Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }

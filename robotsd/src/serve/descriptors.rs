@@ -14,8 +14,8 @@ const A_CONNECTION: u64 = 2;
 /// robots.txt files again.
 const SPARE: u64 = 32;
 
-/// Divisor: at most the number of free descriptors divided by this value is reserved for idle
-/// upstream connections. Idle upstream connections are rarely all open at the same time.
+/// At most `1 / IDLE_SHARE` of the free descriptors is reserved for idle upstream connections,
+/// because these connections are rarely all open at the same time.
 const IDLE_SHARE: u64 = 8;
 
 /// Minimum number of connections. If fewer connections are possible, the process does not start.

@@ -70,9 +70,9 @@ struct OpenListener {
     /// socket per worker. A listener with other settings can be opened on the duplicates. A socket
     /// listens until both the socket and its duplicate have been dropped.
     sockets: Vec<Vec<TcpListener>>,
-    /// Guards that keep the workers accepting connections; empty before the workers start. This
-    /// field is declared after `sockets`, so that the duplicates are dropped before these guards
-    /// close the listener.
+    /// Guards that keep the workers accepting connections; empty until the workers serve this
+    /// listener. This field is declared after `sockets`, so that the duplicates are dropped before
+    /// these guards close the listener.
     accepting: Vec<DropGuard>,
     report: ListenerReport,
     /// Counters of failed decision requests; `None` unless this is a decision listener.
@@ -82,10 +82,10 @@ struct OpenListener {
 }
 
 impl ListenerPlan {
-    /// Checks that a starting process can bind its listeners, except those that a supervisor
-    /// opened. The check comes before the sites are opened. Without the check, a start could fail
-    /// after a new version was published, and the grace period of the version would begin although
-    /// crawlers cannot fetch this version.
+    /// Checks that a starting process can bind its listeners, except listeners whose sockets were
+    /// passed to it. The check comes before the sites are opened. Without the check, a start could
+    /// fail after a new version of a robots.txt was published, and the grace period of this version
+    /// would begin although crawlers cannot fetch it.
     pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
         let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
@@ -201,8 +201,8 @@ impl Listeners {
             }
         }
         let Some(failure) = failure else { return Ok(news) };
-        // If the removed listeners were closed, no listener could be left, and the process would
-        // end.
+        // If the removed listeners were closed as well, there might be no listener left, and the
+        // process would end.
         for opened in before.into_iter().flatten() {
             if self.open.iter().all(|other| other.local != opened.local) {
                 self.open.push(opened);
@@ -313,9 +313,9 @@ impl OpenListener {
     }
 }
 
-/// Reports whether these sockets of one address can be distributed to the workers. On Linux, there
-/// must be one socket per worker, because the kernel spreads connections over them. On other
-/// systems, there must be a single socket.
+/// Reports whether each worker can get one of these sockets of an address. On Linux, the sockets
+/// must share their port, so that the kernel spreads connections over them. On other systems, there
+/// must be a single worker and a single socket.
 fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
     sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
@@ -350,8 +350,8 @@ pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec
     if workers.get() == 1 || !SPREADS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
-    // The port is first bound without sharing. This bind fails if another process uses the port
-    // (see the module documentation).
+    // Binding without sharing fails if another process uses the port (see the module
+    // documentation).
     if address.port() != 0 {
         drop(listen(address, Sharing::Alone)?);
     }

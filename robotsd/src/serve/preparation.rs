@@ -195,10 +195,10 @@ impl Stage {
     }
 }
 
-/// Reads the config of a process that replaces another process. The process may start while files
-/// are being replaced. So this function waits until the config files and the folders of robots.txt
-/// files stop changing. Otherwise, a host whose robots.txt is missing for a moment during the
-/// replacement would have no rules.
+/// Reads the config of a process that replaces another process. Such a process may start while
+/// files are being replaced. So this function waits until the config files and the folders of
+/// robots.txt files stop changing. Otherwise, a host whose robots.txt is missing for a moment
+/// during the replacement would have no rules.
 pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];

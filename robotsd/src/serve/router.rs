@@ -51,7 +51,7 @@ struct SiteRoute<B> {
     refusals: RefusalServers<B>,
 }
 
-/// A response of a site's backend, or of a server that answers refused requests.
+/// The body of a response from a site's backend, or from a server that answers refused requests.
 type BackendBody<B> = Either<B, HeldBody>;
 
 impl Router {
@@ -110,9 +110,9 @@ impl<B: EdgeService> EdgeService for Router<B> {
             fields.add("site", &*judge.name);
         }
         let mut answer = judge.answer(&OriginalRequest::of(&request), RobotsTxtFrom::Site, &mut counted).await;
-        // The record of the decision is kept if robotsd responds, because the server of a refusal
-        // case needs this record. If robotsd does not respond, the record is dropped, because no
-        // outer layer reads it.
+        // The record of the decision is kept if robotsd responds, because a server that answers
+        // refused requests needs this record. If robotsd does not respond, the record is dropped,
+        // because no outer layer reads it.
         let is_answered = matches!(answer.outcome, Outcome::Respond(_));
         let record = if is_answered { answer.record.take() } else { None };
         let fields = answer.response_fields.take();

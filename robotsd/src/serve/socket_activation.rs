@@ -99,7 +99,7 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Reports whether a supervisor has passed no socket.
+    /// Reports whether no socket was passed by a supervisor.
     pub(super) fn is_empty(&self) -> bool {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
@@ -109,8 +109,8 @@ impl InheritedSockets {
         self.sockets.iter().any(is_meant)
     }
 
-    /// Takes the sockets for a listener: all sockets with the name of the listener or, if no socket
-    /// has this name, all sockets with its address.
+    /// Takes the sockets for a listener: all sockets with the listener's name or, if no socket has
+    /// this name, all sockets with the listener's address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
         let is_meant = self.meant_for(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));

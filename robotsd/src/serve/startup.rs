@@ -253,7 +253,7 @@ async fn wait_for_end(socket: &Path) {
 }
 
 /// Waits for a signal to stop. Ignores signals to reload, because a process that is starting reads
-/// the config and all robots.txt files.
+/// the config and all robots.txt files anyway.
 async fn stop_signal(signals: &mut Signals) {
     while signals.next().await != Signal::Stop {}
 }

@@ -228,9 +228,8 @@ impl UpgradeKeeper {
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
-    /// Waits until the resources of an abandoned upgrade have been taken back, because this process
-    /// must still write its unsaved changes to the state directory. The time of this wait is
-    /// limited.
+    /// Waits, for a limited time, until the resources of an abandoned upgrade have been taken back,
+    /// because this process must still write its unsaved changes to the state directory.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
             let _ = timeout(4 * HOLD_UP, taking_back).await;

@@ -23,7 +23,7 @@ pub(super) const PROBE: Duration = Duration::from_secs(1);
 const MIN_HOLD: Duration = Duration::from_secs(1);
 const MAX_HOLD: Duration = Duration::from_secs(30);
 
-/// After the breaker has been closed for this time, the hold time is reset to the minimum.
+/// If the breaker was closed for at least this time, its next hold time is the minimum again.
 const RECOVERED: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! The store contains a TAT (theoretical arrival time) per bucket. **If a TAT is further in the
 //! future than the bucket allows, it was written with another clock** (such as the clock of a
 //! former primary), or for a bucket with another rate. The script treats this bucket as unused, so
-//! that a wrong clock causes no refusals. No request waits longer than one interval. This limit
-//! also applies to the buckets in the process.
+//! that a wrong clock causes no refusals. No request waits longer than one interval. The buckets in
+//! the process have the same limit.
 
 use std::time::Duration;
 
@@ -53,8 +53,8 @@ impl SharedBucket {
         [interval, interval * u128::from(self.burst)].map(|micros| micros.to_string())
     }
 
-    /// Converts the reply of [`SCRIPT`] to a verdict. Returns `None` if the reply is invalid,
-    /// because no request waits longer than one interval.
+    /// Converts the reply of [`SCRIPT`] to a verdict. Returns `None` if the wait is longer than one
+    /// interval, because such a reply is invalid.
     pub(super) fn verdict(self, micros: u64) -> Option<SharedVerdict> {
         match Duration::from_micros(micros) {
             Duration::ZERO => Some(SharedVerdict::Allow),

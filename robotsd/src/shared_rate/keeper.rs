@@ -160,7 +160,8 @@ impl StoreKeeper {
 
     fn send(self: &Rc<Self>, connection: &StoreConnection, pending: PendingQuestion) {
         if pending.answer.as_ref().is_some_and(oneshot::Sender::is_closed) {
-            // The request was already decided without the store, so it must not count in the store.
+            // The request no longer waits and was decided without the store, so the store must not
+            // count it.
             return;
         }
         if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {

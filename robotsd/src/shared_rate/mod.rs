@@ -1,7 +1,7 @@
 //! Rate-limit buckets that replicas share, stored in Valkey or Redis.
 //!
-//! For each request of a rate-limited crawler, the store runs one script with the clock of the
-//! store (`bucket`, `gcra.lua`). `denials` repeats a denial without asking the store, so a crawler
+//! For each request of a rate-limited crawler, the store runs one script, which uses the store's
+//! clock (`bucket`, `gcra.lua`). `denials` repeats a denial without asking the store, so a crawler
 //! that exceeds its rate causes no calls until its next request is allowed. `breaker` decides
 //! whether the store is used at all. If anything fails, the verdict is [`SharedVerdict::Unknown`]
 //! within the deadline, and the bucket of the process decides. A failing store therefore never

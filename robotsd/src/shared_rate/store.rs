@@ -73,8 +73,8 @@ impl SharedRate {
         verdict
     }
 
-    /// Makes the store count a request that is allowed in any case. Does not wait for the store.
-    /// Returns an earlier denial if it is still in force.
+    /// Makes the store count a request that is allowed in any case, without waiting for the reply.
+    /// If an earlier denial is still in force, returns this denial instead.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
         self.known(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);

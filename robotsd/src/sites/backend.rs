@@ -74,8 +74,8 @@ impl BackendSource {
     }
 
     /// Returns the backend for one worker. All workers share the state of the servers. `before` is
-    /// this worker's backend in the previous config. A backend with the same servers is reused,
-    /// with its open connections.
+    /// this worker's backend in the previous config. If its servers are the same, it is reused,
+    /// together with its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
             (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {

@@ -142,7 +142,7 @@ impl DrySite<'_> {
     }
 
     /// Returns a problem for each file that the gate cannot read. An unreadable list of URLs is an
-    /// error. An unreadable baseline is only a warning, because the file may not exist yet.
+    /// error. An unreadable baseline is only a warning here, because the file may not exist yet.
     fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
@@ -162,8 +162,8 @@ impl DrySite<'_> {
                 "this site has no baseline, so the gate has no accepted version to compare the new version with: write \
                  baseline = \"robots.accepted.txt\" in [site.robots]",
             )),
-            // An unreadable baseline is an error: otherwise, a misspelled path could disable the
-            // gate unnoticed.
+            // With `AtGate`, an unreadable baseline is an error: otherwise, a misspelled path could
+            // disable the gate unnoticed.
             (Some(path), Some(_)) => found.push(self.error(format!(
                 "the baseline (the accepted version) cannot be read: copy the accepted version to {path}, and commit \
                  this file",

@@ -23,8 +23,8 @@ use crate::webhooks::{Notice, NotifyEvent};
 /// Interval between two notices about the same pending version.
 const AGAIN: Duration = Duration::from_secs(4 * 3600);
 
-/// Maximum age of an operator's decision that is reported although no earlier notice about the site
-/// is recorded.
+/// Maximum age of an operator's decision about a version. If no earlier notice about the site is
+/// recorded, older decisions are not reported.
 const NEWS: Duration = Duration::from_secs(3600);
 
 impl Sites {

@@ -122,8 +122,7 @@ impl Sites {
         ))
     }
 
-    /// Records on the board that enforcement was switched off. While enforcement is off, crawlers
-    /// are not recognised, so the board's counts of crawlers may be too low.
+    /// Records on the board, for every site, that enforcement may have been off for some time.
     pub(crate) fn were_switched_off(&self) {
         self.iter().for_each(ServedSite::was_switched_off);
     }

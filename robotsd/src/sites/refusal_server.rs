@@ -24,7 +24,7 @@ use super::backend::SiteBackend;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody};
 
 /// A server that answers refused requests of a site. `S` is one worker's client for the server, or
-/// the source of these clients. All workers share the places.
+/// the source that creates such clients. All workers share the places.
 #[derive(Clone, Debug)]
 pub(crate) struct RefusalServer<S = SiteBackend> {
     pub(super) server: S,

@@ -32,8 +32,9 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 /// each read needs a thread.
 const AT_ONCE: usize = 16;
 
-/// Maximum time that the response to a reload request waits for each step of reloading one site,
-/// including an earlier reload of the same site. A fetch takes much less time than this maximum.
+/// Maximum time that the response to a reload request waits for each step of reloading one site.
+/// The wait for an earlier reload of the same site is part of the step. A fetch takes much less
+/// time than this maximum.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Sites {

@@ -178,8 +178,7 @@ impl Sites {
     }
 
     /// Returns the gate of a site. If the expectations file can no longer be used and its path has
-    /// not changed, returns the last usable gate. So the config is not rejected because of this
-    /// file.
+    /// not changed, returns the last usable gate, so that the config is still accepted.
     fn gate(
         &self,
         settings: &GateSettings,

@@ -97,7 +97,8 @@ impl RobotsOpener {
         }
     }
 
-    /// Returns an opener for a new config with the watcher, caches and state of this opener.
+    /// Returns an opener for a new config. The new opener shares the watcher, caches and state of
+    /// this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
         let parts_until = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));

@@ -71,7 +71,7 @@ impl SenderEvidence {
         }
     }
 
-    /// Describes each of the operator's own lists that differs from the lists in use.
+    /// Describes each address list in `config` that differs from the lists in use.
     pub(super) fn changed_lists(&self, config: &Config) -> Vec<String> {
         let lists = config.identity.iter().flat_map(|settings| &settings.lists);
         let changed = lists.filter(|list| !self.settings.lists.contains(list));

@@ -89,8 +89,8 @@ impl ServedSite {
         });
         let counting = layer.clone().count_agent_lookups(Arc::clone(counts.agent_lookups()));
         let evidence = VerifyLayer::new(&counting, wait);
-        // A request passes both layers, but its agent must be counted only once: by `evidence`, or
-        // by `layer` if requests do not wait for evidence.
+        // A request passes `evidence` and `layer`, but its agent must be counted only once: by
+        // `layer` if requests do not wait for evidence, otherwise by `evidence`.
         let layer = if wait.is_zero() { counting } else { layer };
         let services = self.recorders.as_ref().map(|recorders| Arc::clone(&recorders.services));
         let name = self.name.clone();
@@ -203,8 +203,8 @@ impl ServedSite {
         self.settings = SiteConfig { robots, append, max_age, grace, when_missing, ..self.settings.clone() };
     }
 
-    /// Applies a registry. The check options contain the crawlers that the site refuses, and the
-    /// registry helps to determine these crawlers.
+    /// Applies a registry to the robots.txt. The check options also change, because they contain
+    /// the search engines in the registry that the site refuses.
     pub(super) fn set_registry(&self, registry: &Arc<Registry>) {
         self.robots.set_registry(registry, &self.settings.checks(registry));
     }

@@ -8,7 +8,7 @@
 //! publication of a version does not wait until the sitemaps are read: the gate uses the pages that
 //! are known when it checks the version. If a sitemap cannot be read, the known pages are kept. If
 //! the sitemaps list fewer than half of the known pages, the listed pages still replace the known
-//! pages. If a sitemap cannot be read or lists so few pages, a note reports the problem.
+//! pages. In both cases, a note reports the problem.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};

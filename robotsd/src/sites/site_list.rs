@@ -44,9 +44,10 @@ pub(crate) struct Sites {
     pub(super) evidence: Option<SenderEvidence>,
     /// The rate store; `None` if each process counts the requests of crawlers separately.
     pub(crate) rate_store: Option<SharedRate>,
-    /// Reason why the rate store is never used.
+    /// Reason why the rate store is never used. `None` if it is used, or if there is no rate store.
     unasked: Option<&'static str>,
-    /// Whether `fleet.replicas` in the config lists replicas, which commands with `--fleet` reach.
+    /// Whether `fleet.replicas` in the config lists the replicas that commands with `--fleet`
+    /// reach.
     has_replicas: bool,
     /// The opener of the sites. The lock is held only briefly, and never while a file is read.
     opener: Mutex<RobotsOpener>,
@@ -154,9 +155,8 @@ impl Sites {
         self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
     }
 
-    /// Stops passing new versions to webhooks, because another process does so from now on. No new
-    /// config may be applied to the sites after this call, because the new config would set the
-    /// webhooks again.
+    /// Stops passing new versions to webhooks, because another process passes them from now on.
+    /// After this call, no new config may be applied to the sites: it would set the webhooks again.
     pub(crate) fn stop_announcing(&self) {
         self.hooks().iter().for_each(|hooks| hooks.set(std::iter::empty()));
     }

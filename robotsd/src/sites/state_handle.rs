@@ -24,8 +24,8 @@ use crate::report::is_of;
 #[derive(Clone, Debug)]
 pub(crate) struct StateHandle {
     pub(crate) directory: Option<StateDir>,
-    /// Kill switch for all sites. If there is a state directory, the directory contains this
-    /// switch, and `all` is unused.
+    /// Kill switch for all sites if there is no state directory. Otherwise unused, because the
+    /// state directory contains the switch.
     all: KillSwitch,
     /// The fleet of this process, whose kill switches also disable enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,

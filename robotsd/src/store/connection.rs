@@ -56,8 +56,8 @@ impl StoreConnection {
         let (host, port) = host(info.addr());
         let is_address = host.parse::<IpAddr>().is_ok();
         let found = addresses.find(host, port).await?;
-        // A store that has replied before does not require TLS, so the message does not suggest
-        // TLS.
+        // A store that has replied does not require TLS, so the message suggests TLS only before
+        // the first reply.
         let is_new = !addresses.has_answered && !settings.url.is_encrypted();
         let hint = if is_new { ": if the server requires TLS, write the URL with \"rediss://\"" } else { "" };
         let tries = found.into_iter().map(|address| {
@@ -350,8 +350,9 @@ impl StoreProblem {
 
 const NODE_OUT: &str = "the cluster does not serve these keys: one of its nodes is down";
 
-/// Strings in errors of the server or the library, with explanations for the operator. Strings are
-/// needed, because the cluster client hides the kind of an error by wrapping it in another error.
+/// Substrings of the messages of the server or the library, with explanations for the operator.
+/// Errors are recognised by their message, because the cluster client wraps an error in another
+/// error, which hides its kind.
 const MEANINGS: &[(&[&str], &str)] = &[
     (
         &["WRONGPASS", "invalid password", "AuthenticationFailed"],

@@ -26,7 +26,7 @@ use super::shares::ShareUse;
 use super::usage::ClientKey;
 use crate::metrics::Counter;
 
-/// Maximum time between two searches of a waiting request for a free connection.
+/// Maximum time until a waiting request searches for a free connection again.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -60,8 +60,8 @@ impl UpstreamState {
     /// # Errors
     ///
     /// Returns an error if the server has no usable idle connection or is out of service, or if
-    /// other requests wait. The error contains the index of the server, where [`find`](Self::find)
-    /// starts its search.
+    /// other requests wait. The error is the index of the server, to be passed to
+    /// [`find`](Self::find) as `first`.
     pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
@@ -77,8 +77,8 @@ impl UpstreamState {
         lease.ok_or(first)
     }
 
-    /// Returns a new connection for the second attempt of a request that the server `failed` did
-    /// not answer. If the site has several servers, connects to another server.
+    /// Returns a new connection for the second attempt of a request, after the first attempt at the
+    /// server `failed` got no answer. If the site has several servers, connects to another server.
     pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
@@ -108,9 +108,8 @@ impl UpstreamState {
         self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
     }
 
-    /// Returns a connection to the first reachable server. The search starts at index `first`. If
-    /// `pooled` allows it, an idle connection is used. If no idle connection is used, the
-    /// connection is new.
+    /// Returns a connection to the first reachable server. The search starts at index `first`. Uses
+    /// an idle connection if there is one and `pooled` allows it; otherwise, opens a connection.
     pub(super) async fn find(&self, first: usize, pooled: Pooled, requirement: Requirement) -> Leased {
         let client = requirement.client;
         let deadline = Instant::now() + self.shared.limits.connect;
@@ -124,8 +123,8 @@ impl UpstreamState {
             .is_none_or(|waiting| waiting.share_use == ShareUse::Within && !self.demand.has_parked_within());
         loop {
             let share_use = waiting.as_ref().map_or(ShareUse::Within, |waiting| waiting.share_use);
-            // Registering before the search ensures that a connection freed during the search is
-            // not missed.
+            // Registering for notifications before the search ensures that a connection freed
+            // during the search is not missed.
             let mut freed = pin!(connection_limit.freed.of(share_use).notified());
             let mut returned = pin!(self.demand.returned.of(share_use).notified());
             if waiting.is_some() {
@@ -151,7 +150,7 @@ impl UpstreamState {
             let free = async {
                 tokio::select! {
                     // On a slow machine, a connection may become free at the same time as the
-                    // deadline passes. Then the request uses the connection.
+                    // deadline passes. In this case, the request uses the connection.
                     biased;
                     () = returned => true,
                     () = freed => true,

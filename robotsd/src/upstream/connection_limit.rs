@@ -42,12 +42,11 @@ pub(super) struct ConnectionLimit {
     pub(super) wanted: Notify,
     pub(super) shares: Mutex<Shares>,
     pub(super) start: Instant,
-    /// Earliest time of new connections for clients beyond their share, after a transfer was
-    /// aborted. The time is in milliseconds since `start`. Zero if clients beyond their share may
-    /// get connections now.
+    /// Clients beyond their share get no new connections before this time (in milliseconds since
+    /// `start`), because a transfer was aborted. Zero if they may get connections now.
     short_until: AtomicU64,
-    /// Earliest time of the next search for stalled transfers, if the last search found none. The
-    /// time is in milliseconds since `start`.
+    /// Earliest time of the next search for stalled transfers after a search that found none, in
+    /// milliseconds since `start`.
     fruitless_until: AtomicU64,
     /// Earliest time when requests may share HTTP/2 connections again, in milliseconds since
     /// `start`. Zero if requests have always been allowed to share connections.
@@ -102,7 +101,7 @@ impl ConnectionLimit {
     /// Limits each HTTP/2 connection to one request at a time for [`SEPARATE`] milliseconds, after
     /// an invalid response has ended a connection with all its requests. The next invalid response
     /// then ends only one request. The limit applies to all servers and all workers, because a
-    /// request is repeated at another server, which may send the same response.
+    /// failed request may be sent again to another server, which may send the same response.
     pub(super) fn separate_requests(&self) {
         self.separate_until.store(millis(self.start) + SEPARATE, Ordering::Relaxed);
     }
@@ -112,8 +111,8 @@ impl ConnectionLimit {
         until != 0 && millis(self.start) <= until
     }
 
-    /// Reports whether a transfer was aborted recently, so that clients beyond their share get no
-    /// connection.
+    /// Reports whether clients beyond their share get no connections now, because a transfer was
+    /// aborted recently.
     pub(super) fn are_short(&self) -> bool {
         let until = self.short_until.load(Ordering::Relaxed);
         if until == 0 {
@@ -133,9 +132,9 @@ impl ConnectionLimit {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
-    /// Aborts a stalled transfer, so that a request of `client` can use its connection. Returns the
-    /// length of the stall and the server of the transfer; `None` if no transfer may be aborted for
-    /// this client. The permit becomes free when the task of the transfer runs.
+    /// Aborts a stalled transfer, to free its permit for a request of `client`. Returns the length
+    /// of the stall and the server of the transfer; `None` if no transfer may be aborted for this
+    /// client. The permit becomes free only when the task of the transfer runs.
     pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
@@ -164,7 +163,7 @@ impl ConnectionLimit {
         Some((stall.lasts(now), Arc::clone(&usage.server)))
     }
 
-    /// Returns the maximum total number of connections to this number of servers.
+    /// Returns the maximum total number of connections to `servers` servers together.
     pub(super) fn share_out(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
@@ -252,7 +251,7 @@ pub(super) struct QueuedRequest<'d> {
 }
 
 /// If requests wait on this worker and on other workers, every eighth connection that becomes free
-/// is closed, so that another worker gets the permit of this connection.
+/// is closed, so that its permit goes to another worker.
 const FOR_OTHERS: usize = 8;
 
 impl Demand {
@@ -261,7 +260,7 @@ impl Demand {
         Self { limit, waiting, parked, returned, turn: AtomicUsize::new(0) }
     }
 
-    /// Reports whether another request of this worker waits. A new request is served after the
+    /// Reports whether another request waits on this worker. A new request is served after the
     /// waiting request, unless only the new request is within its client's share.
     pub(super) fn has_parked(&self) -> bool {
         self.has_parked_within() || self.parked.beyond.load(Ordering::Relaxed) > 0
@@ -318,8 +317,8 @@ impl QueuedRequest<'_> {
         let _parked = scopeguard::guard(parked, |parked| {
             parked.fetch_sub(1, Ordering::Relaxed);
         });
-        // The notification makes other workers close idle connections. This only helps if the
-        // waiting request may use a connection now.
+        // The notification makes other workers close idle connections, which only helps if the
+        // waiting request may open a connection now.
         if self.may_take() {
             self.demand.limit.wanted.notify_waiters();
         }

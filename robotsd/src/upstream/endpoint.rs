@@ -181,9 +181,9 @@ pub(crate) struct UpstreamLimits {
     /// together have the same limit. A head that is complete after a single read may be twice as
     /// large as the buffer.
     pub(crate) buffer_bytes: usize,
-    /// Maximum number of bytes to read ahead for one stalled client. A response is read ahead only
-    /// if this number covers all of its remaining bytes: otherwise, the connection would not become
-    /// free.
+    /// Maximum number of bytes to read ahead for one stalled client. A response of known length is
+    /// read ahead only if this number covers all of its remaining bytes: otherwise, the connection
+    /// would not become free.
     pub(crate) buffer: usize,
     /// Maximum total number of bytes read ahead in the process.
     pub(crate) buffer_total: usize,

@@ -38,8 +38,8 @@ impl UpstreamState {
 
         // The yield lets other tasks read before this task writes. The task yields before a
         // connection is chosen, because the chosen connection could close unnoticed during a later
-        // yield. An HTTP/2 stream has a new task of its own, which runs only after the other ready
-        // tasks, so it needs no yield.
+        // yield. A request on an HTTP/2 stream needs no yield, because it has a new task, which
+        // runs only after the other ready tasks.
         if !is_stream {
             yield_before_write().await;
         }

@@ -40,8 +40,8 @@ pub(super) struct UpstreamConnection {
     timer: Pin<Box<Sleep>>,
     pub(super) progress: Arc<ExchangeProgress>,
     exchanges: u64,
-    /// Whether the last response must not have a body, such as a response to HEAD. If the upstream
-    /// nevertheless sent a body, the bytes of this body may arrive now.
+    /// Whether the last response was of a kind that has no body, such as a response to HEAD. If the
+    /// upstream sent a body nevertheless, its bytes may arrive while the connection is idle.
     is_doubtful: bool,
     idle_since: Instant,
 }
@@ -57,7 +57,8 @@ enum Driver {
 
 #[derive(Debug)]
 pub(super) enum ExchangeError {
-    /// No byte of this request was sent.
+    /// No byte of this request was sent, or an HTTP/2 server reported that the request was not
+    /// processed.
     Unsent(Box<Request<RequestBody>>, Cause),
     /// The connection broke before a byte of a response to this request arrived.
     Unanswered(Box<Request<RequestBody>>, Cause),
@@ -198,16 +199,16 @@ impl UpstreamConnection {
                 return Poll::Ready(Some(answer.map_err(Some)));
             }
             if has_ended {
-                // If hyper has not begun to send the request, dropping the connection returns the
-                // request.
+                // If hyper has not begun to send the request, `answer` returns it once the
+                // connection is dropped.
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
             if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
-            // The time limit for the response does not apply during an upload. While the upload
-            // waits for the client, the deadline of the request body applies instead.
+            // The time limit restarts whenever the upstream accepts a part of the request. While
+            // the upload waits for the client, the deadline of the request body applies instead.
             let upload = &progress.upload;
             let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
             poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
@@ -310,7 +311,7 @@ impl HyperDriver {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HttpEngine {
-    /// The fast path does not consume the request, so a request without a response can be sent
+    /// The fast path does not consume the request, so a request that gets no response can be sent
     /// again.
     Fast,
     Hyper,

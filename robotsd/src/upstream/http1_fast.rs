@@ -30,7 +30,7 @@ use crate::http_common::fields::{self, ForwardedValues};
 /// Size of the stack buffer for the first read of a response, in bytes.
 const READ: usize = 16 * 1024;
 
-/// Maximum number of header fields; hyper handles larger heads.
+/// Maximum number of header fields; hyper handles heads with more fields.
 const FIELDS: usize = 64;
 
 /// Number of header fields that the edge adds to a response.

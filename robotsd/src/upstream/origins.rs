@@ -313,8 +313,8 @@ impl OriginsState {
 
     /// Publishes one list of all servers, in the order of the configuration.
     fn list(&self) {
-        // The closure reads all lists again, so if several tasks publish at the same time, the last
-        // list includes the results of all tasks.
+        // If several tasks publish at the same time, the closure runs again and reads all lists
+        // again, so the last published list includes the results of all tasks.
         self.servers.rcu(|before| {
             let mut servers = Vec::new();
             for entry in &self.entries {

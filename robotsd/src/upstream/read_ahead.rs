@@ -1,5 +1,5 @@
-//! Reads responses faster than their clients do, to free upstream connections. Without this module,
-//! a client that does not read would occupy a connection.
+//! Reads responses faster than their clients do, so that a client that does not read does not
+//! occupy an upstream connection.
 //!
 //! A response is read ahead only if its client has stalled. All responses that are read ahead share
 //! one budget. When the budget is used up, other responses stay at their upstreams until their
@@ -28,7 +28,7 @@ pub(super) struct ReadAhead {
 }
 
 /// Maximum size of a piece for the client, in bytes. Pieces are small, so that the HTTP library
-/// buffers little data, too.
+/// buffers only little data.
 const PIECE: usize = 16 * 1024;
 
 impl BufferBudget {

@@ -1,8 +1,8 @@
 //! Resolves host names on separate threads.
 //!
 //! The system's resolver blocks its thread, possibly for a long time. So each lookup runs on its
-//! own thread, and the number of these threads is limited. Neither requests nor the end of the
-//! process wait for a thread. The blocking pool of tokio is unsuitable for two reasons: stuck
+//! own thread, and the number of these threads is limited. Neither requests nor the shutdown of the
+//! process wait for these threads. The blocking pool of tokio is unsuitable for two reasons: stuck
 //! lookups would delay the reads of files, which use the same pool, and a runtime waits for the
 //! pool when it shuts down.
 

@@ -37,7 +37,7 @@ enum Content {
     Own(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
-    /// ends. A body on an HTTP/2 stream is aborted at its own deadlines, but never for other
+    /// ends. Such a body is aborted at its own deadlines, but never to free a connection for other
     /// requests.
     Http2(Box<Http2Body>),
 }
@@ -312,8 +312,8 @@ impl StreamState {
                 }));
             }
         };
-        // The body needs no waker: the connection has already been polled with the task's waker,
-        // and frames arrive only through the connection.
+        // The body needs no waker, because frames arrive only through the connection, which is
+        // polled with the task's waker.
         let mut silent = Context::from_waker(Waker::noop());
         let mut frame = Pin::new(&mut *incoming).poll_frame(&mut silent);
         if let (Poll::Pending, Some(connection)) = (&frame, &mut self.connection) {

@@ -171,7 +171,7 @@ impl Health {
         if until == 0 || self.millis(now) < until {
             return None;
         }
-        // If the outcome of this trial is never reported, another trial follows at this time.
+        // Time of another trial if the outcome of this trial is never reported.
         let next = self.millis(now + self.policy.eject);
         self.until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).ok()?;
         Some(self.ticket(TicketKind::Trial))

@@ -29,7 +29,7 @@ use super::usage::ClientKey;
 /// The servers that one worker can choose from.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The list that the candidates were built from.
+    /// The shared list of servers that `list` was built from.
     pub(super) servers: Arc<Vec<Arc<Server>>>,
     pub(super) list: Vec<Arc<CandidateServer>>,
 }
@@ -41,8 +41,8 @@ pub(super) struct CandidateServer {
     pub(super) pool: Arc<Http1Pool>,
     /// The HTTP/2 connections; `None` if only HTTP/1.1 is used with the server.
     pub(super) http2: Option<Arc<Http2Pool>>,
-    /// Value of `Health::ejections` when a connection was last taken. If the number has changed,
-    /// the server was out of service, and the pooled connections are closed.
+    /// Value of `Health::ejections` when a connection was last taken. If the number has changed
+    /// since, the server was out of service in the meantime, and the pooled connections are closed.
     ejections: AtomicU32,
 }
 
@@ -163,7 +163,7 @@ impl LeasedConnection {
     }
 
     /// Reports whether the failure of this connection should be counted against the server. Returns
-    /// true only once per connection, even if many requests used it.
+    /// true only once per HTTP/2 connection, even if many requests share the connection.
     pub(super) fn is_first_to_blame(&self) -> bool {
         match self {
             Self::Http1(_) => true,
@@ -196,7 +196,7 @@ pub(super) struct ServerSearch<'a> {
     pub(super) candidates: &'a Candidates,
     pub(super) pooled: Pooled,
     pub(super) requirement: Requirement,
-    /// Deadline for connecting, which all servers that are tried share.
+    /// Deadline for connecting, shared by all servers that are tried.
     pub(super) deadline: Instant,
 }
 
@@ -286,8 +286,7 @@ impl ServerSearch<'_> {
         })
     }
 
-    /// Opens a connection. The time limit is an equal part of the remaining time, which `left`
-    /// servers share.
+    /// Opens a connection within the time that [`share`](Self::share) returns.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
             // No idle connection is closed to free a permit, because this request can use an idle

@@ -10,14 +10,15 @@
 //!    exceeds its share if its count by address or its count by connection is higher than the
 //!    share.
 //! 2. A request is within its client's share if the client would not exceed its share with this
-//!    request and its waiting requests. A request within its client's share takes precedence over
-//!    all requests that are beyond their clients' shares.
+//!    request and the client's other waiting requests. A request within its client's share takes
+//!    precedence over all requests that are beyond their clients' shares.
 //! 3. For a request within its client's share, one transfer whose client has stalled is aborted.
-//!    The first candidates are clients that exceed their share by both counts and have stalled for
-//!    [`STALLED`]. Next are clients that exceed their share by one count and have stalled for
-//!    [`STALLED`]. Next are tunnels that had no traffic for [`LONG`] and whose addresses exceed
-//!    their share. If no client beyond its share has stalled at all, the last candidates are all
-//!    clients that have stalled for [`LONG`]. Among equal candidates, the longest stall is chosen.
+//!    The first candidates are clients that have stalled for [`STALLED`] and exceed their share by
+//!    address and by connection. Next are clients that have stalled for [`STALLED`] and exceed
+//!    their share by only one of these counts. Next are tunnels that had no traffic for [`LONG`]
+//!    and whose clients exceed their share by address. The last candidates are clients within their
+//!    share that have stalled for [`LONG`], unless any client beyond its share has stalled. Among
+//!    equal candidates, the longest stall is chosen.
 //! 4. After a transfer was aborted, clients beyond their share get no new connection for
 //!    [`STALLED`]. Otherwise, these clients would immediately get the connection that was freed for
 //!    a client within its share.
@@ -33,13 +34,13 @@ use std::time::Duration;
 use super::server::{ConnectionUse, Server};
 use super::usage::{ClientKey, Stall, Usage};
 
-/// Minimum time without reading until a client beyond its share counts as stalled. A client that
-/// reads 32 KB per second is not stalled, because progress is visible every 64 KiB (see
-/// `edge::connection::watched_socket`). By default, a waiting request fails after three seconds, so
-/// this time must be shorter.
+/// Time without reading until a client beyond its share counts as stalled. A client that reads 33
+/// KB per second is not stalled, because progress is visible every 64 KiB (see
+/// `edge::connection::watched_socket`). Must be shorter than the time limit of waiting requests (by
+/// default, three seconds).
 pub(super) const STALLED: Duration = Duration::from_secs(2);
 
-/// Minimum time without reading until a client within its share counts as stalled.
+/// Time without reading until a client within its share counts as stalled.
 pub(super) const LONG: Duration = Duration::from_secs(5);
 
 /// Minimum time between two counts of the connections, in milliseconds.
@@ -66,8 +67,8 @@ pub(super) struct Shares {
 /// Rank of a transfer that may be aborted. The transfer with the highest rank is aborted first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct VictimRank {
-    /// 4 if the client exceeds its share by both counts, 2 if by one count, 1 for a tunnel, 0 if
-    /// the client is within its share.
+    /// 4 if the client exceeds its share by address and by connection, 2 if by only one of them, 1
+    /// for a tunnel, 0 if the client is within its share.
     excess: u8,
     stalled: Duration,
 }
@@ -196,8 +197,8 @@ pub(super) enum CountedBy {
     Connection,
 }
 
-/// Key of a client connection over which a trusted proxy sends requests of several clients. For
-/// this connection, only the addresses of the clients are counted.
+/// Key of a connection that a trusted proxy uses for requests of several clients. For such a
+/// connection, only the addresses of the clients are counted.
 const SHARED: u64 = 0;
 
 impl CountedBy {

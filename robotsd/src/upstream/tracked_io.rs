@@ -153,8 +153,8 @@ pub(super) struct ExchangeProgress {
     pub(super) upload: UploadProgress,
     /// Number of bytes received since the request began.
     received: AtomicUsize,
-    /// Maximum number of bytes until the head of the final response is complete. `usize::MAX` after
-    /// that.
+    /// Maximum number of bytes until the head of the final response is complete; `usize::MAX` once
+    /// it is complete.
     before_head: AtomicUsize,
     /// Whether the next read must ask the kernel, and not only the event loop, for the state of the
     /// connection.

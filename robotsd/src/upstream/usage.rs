@@ -30,7 +30,7 @@ impl ClientKey {
     pub(super) fn new(peer: &Peer) -> Self {
         let address = match peer.address.ip().to_canonical() {
             IpAddr::V4(address) => u64::from(u32::from(address)),
-            // The number of a /64 prefix is never the number of an IPv4 address, because IPv6
+            // The value of a /64 prefix never equals the value of an IPv4 address, because IPv6
             // prefixes below 2^32 are reserved.
             IpAddr::V6(address) => (u128::from(address) >> 64) as u64,
         };
@@ -59,7 +59,7 @@ pub(super) struct Usage {
 /// Value of `stalled` for a transfer that has been aborted.
 const GIVEN_UP: u64 = u64::MAX;
 
-/// A stall of a client that was observed. The stall may have ended in the meantime.
+/// An observed stall of a client. The stall may have ended in the meantime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stall {
     since: u64,
@@ -135,8 +135,8 @@ impl Usage {
     /// Ends the stall. The function is not inlined, because clients rarely stall.
     #[cold]
     fn end_stall(&self) {
-        // This overwrites `GIVEN_UP` if necessary, so a client that resumes late keeps its
-        // transfer.
+        // May overwrite `GIVEN_UP`: if the client resumes before the task notices the abort, the
+        // transfer continues.
         self.stalled.store(0, Ordering::Relaxed);
         // The waker is not needed any more, and an idle connection should not keep its task alive.
         drop(self.waker.take());

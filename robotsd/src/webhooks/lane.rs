@@ -22,9 +22,9 @@ const AT_ONCE: usize = 64;
 const AT_ONCE_OF_FILE: usize = 8;
 const AT_ONCE_TO_ONE: usize = 2;
 
-/// Number of unanswered requests in a row that start a pause. During the pause, the receiver gets
-/// no requests. The first pause lasts `ALONE`, and the longest pause lasts `MAX_TIME_ALONE`. The
-/// longest pause is shorter than the delay before the last attempt to send a notice.
+/// Number of consecutive unanswered requests that start a pause. During the pause, the receiver
+/// gets no requests. The first pause lasts `ALONE`, and the longest pause lasts `MAX_TIME_ALONE`.
+/// The longest pause is shorter than the delay before the last attempt to send a notice.
 const UNANSWERED: u32 = 3;
 const ALONE: Duration = Duration::from_secs(10);
 const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
@@ -108,8 +108,9 @@ impl Lane {
         self.breakers.lock().retain(|_, breaker| breaker.until > now);
     }
 
-    /// Returns the reason why the receiver of a hook gets no request now. After a pause, one
-    /// request is sent as a trial; other requests wait for its outcome.
+    /// Returns the reason why the receiver of a hook gets no request now; `None` if a request may
+    /// be sent. After a pause, one request is sent as a trial, and no other request is sent until
+    /// the trial has ended.
     pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
         let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
@@ -141,7 +142,7 @@ impl Lane {
 }
 
 /// Returns the config file and the receiver of a hook. Hooks with the same pair share their limits.
-/// The file is part of the pair, so that the hooks of one config file do not delay the hooks of
+/// The pair contains the file, so that the hooks of one config file do not delay the hooks of
 /// another file. For hooks about events, the file name is empty.
 fn share(hook: &HookSettings) -> Share {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };

@@ -31,13 +31,12 @@ const FINISH: Duration = Duration::from_secs(2);
 
 pub(crate) struct PublishHooks {
     pub(crate) replica: String,
-    /// Hooks of each site, by the name of the site. The name of the hooks of `[[notify]]` is empty.
+    /// Hooks by site name. The hooks of `[[notify]]` have an empty site name.
     settings: Mutex<HashMap<String, SiteHooks>>,
     jobs: Mutex<HashMap<JobKey, Job>>,
     lane: Lane,
     urgent: Lane,
-    /// Listening addresses of this process's admin interface, which must get no requests from
-    /// hooks.
+    /// Listening addresses of this process's admin interface. Hooks must not send requests to them.
     admin: Mutex<Vec<SocketAddr>>,
     record: Option<DeliveryRecord>,
     retry: RetryPlan,
@@ -67,8 +66,7 @@ pub(super) struct Job {
     /// Notified when a newer notice waits, when the reported event is over, or when the process
     /// ends.
     woken: Arc<Notify>,
-    /// The last announcement that this job was asked to send. The announcement may not have been
-    /// sent.
+    /// The last announcement that this job had to send, even if it could not send it.
     asked: Option<String>,
     /// ID of the notification, which is the same in all coordinating processes.
     pub(super) turn_id: Option<String>,
@@ -85,9 +83,10 @@ pub(super) struct Delivery {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HookStatus {
     pub(crate) report: PublishHookReport,
-    /// Time when the hook entered its current state.
+    /// Time when the hook began to send its last notice.
     since: Option<SystemTime>,
-    /// Numbers of successful requests and of notices that were given up, since the start.
+    /// Number of successful requests, and number of notices that were given up, both since the
+    /// start.
     pub(crate) counts: (u64, u64),
 }
 
@@ -158,9 +157,8 @@ impl PublishHooks {
         }
     }
 
-    /// Starts one request for each hook of the site. Skips each hook whose last announcement was
-    /// the same version, even if the process has restarted since. Blocks while it reads the state
-    /// directory.
+    /// Starts one request for each hook of the site. Skips each hook that announced the same
+    /// version last, even if this was before a restart. Blocks while it reads the state directory.
     pub(crate) fn serves(self: &Arc<Self>, notice: &Notice) {
         self.hooks(&notice.site).into_iter().for_each(|hook| self.send_once(hook, notice));
     }
@@ -204,8 +202,8 @@ impl PublishHooks {
         }
     }
 
-    /// Returns the state of each `[[notify]]` hook. If a notice has failed, the state of the hook
-    /// is the state of this notice; if none has failed, it is the state of the latest notice.
+    /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of its latest
+    /// failed notice or, if no notice has failed, of its latest notice.
     pub(crate) fn notifying(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
@@ -290,8 +288,8 @@ impl PublishHooks {
         }
     }
 
-    /// Removes the record of another version. If the record stayed and the requests about this
-    /// version failed, a restart would not announce the other version when it goes live again.
+    /// Removes the record of another version. Otherwise, if the requests about this version failed,
+    /// the other version would not be announced when it goes live again after a restart.
     fn forget_other(&self, key: &JobKey, announcement: &str) {
         let Some(record) = &self.record else { return };
         if record.read(key).is_some_and(|recorded| recorded != announcement) {
@@ -314,7 +312,7 @@ impl PublishHooks {
     }
 
     /// Records a delivered notice, unless its event has ended or another version has gone live
-    /// since the request was sent. If the record stayed, it would suppress a later notice.
+    /// since the request was sent. In these cases, a record would suppress a later notice.
     pub(super) fn record(&self, Delivery { key, hook, notice, .. }: &Delivery) -> io::Result<()> {
         let (Some(record), announcement) = (&self.record, hook.announcement(notice)) else { return Ok(()) };
         record.write(key, &announcement)?;
@@ -337,8 +335,8 @@ impl PublishHooks {
         let is_gone = !self.settings.lock().get(&notice.site).is_some_and(|site| site.hooks.iter().any(is_own));
         if is_gone {
             self.update(key, |job| {
-                // The last announcement is cleared, so that the notice is sent if the hook is
-                // configured again.
+                // The last announcement is cleared, so that the notice is sent if the config
+                // contains the hook again.
                 (job.waiting, job.asked) = (None, None);
                 job.status = Job::new(hook).status;
             });
@@ -349,8 +347,8 @@ impl PublishHooks {
 
     fn report(&self, hook: &HookSettings, notice: &Notice, kind: HookEventKind, status: Option<u16>, what: &str) {
         if notice.event.is_some() {
-            // Jobs of events are removed with their counts, so the totals are kept in an additional
-            // job.
+            // The job of an event is removed together with its counts, so an additional job keeps
+            // the totals.
             let mut jobs = self.jobs.lock();
             let all = jobs.entry((String::new(), hook.fingerprint())).or_insert_with(|| Job::new(hook));
             all.status.counts.0 += u64::from(status.is_some());
@@ -477,8 +475,8 @@ impl HookStatus {
         (self.report.state, self.report.problem) = (state.to_owned(), problem);
     }
 
-    /// Reports whether the hook failed at least [`AFTER_FAILING`] ago. After that time, the notice
-    /// is sent again if its event still lasts.
+    /// Reports whether the hook has failed to send a notice that it began to send at least
+    /// [`AFTER_FAILING`] ago. If so, the notice is sent again if its event still lasts.
     fn has_rested_from_failing(&self) -> bool {
         let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
         self.report.state == "failed" && self.since.is_some_and(is_past)
@@ -494,8 +492,8 @@ tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock()
 
 const MAX_RECORD_BYTES: u64 = 200;
 
-/// A folder with one file for each hook of a robots.txt. The file contains the version that the
-/// hook announced last, so that a restart does not announce it again.
+/// A folder with one file per hook and subject of its notices. The file contains the hook's last
+/// announcement, so that the hook does not repeat it after a restart.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 

@@ -1,5 +1,4 @@
-//! Waits before a notice is sent: until it is decided which process sends the notice, or until the
-//! next attempt.
+//! The waits before a notice is sent: for the coordinator's decision, and for the next attempt.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -40,7 +40,7 @@ word_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub(crate) enum NotifyEvent {
-        /// The gate holds a version.
+        /// The gate holds a version back.
         Waits = "waits",
         Accepted = "accepted",
         RolledBack = "rolled-back",
@@ -89,7 +89,7 @@ impl HookSettings {
         }
     }
 
-    /// Returns the reason why the hook can never send a request to its URL.
+    /// Returns the reason why requests to the hook's URL are never allowed.
     pub(crate) fn objection(&self) -> Option<String> {
         self.scope.objection(self.target.host(), self.target.port())
     }
@@ -166,12 +166,12 @@ pub(crate) struct Notice {
     pub(crate) version: String,
     /// String that distinguishes the notice from the previous notice with the same subject.
     pub(crate) mark: String,
-    /// Additional part of the ID, if a notice must be sent although the same notice was sent
-    /// earlier or by another replica. Otherwise empty.
+    /// Additional part of the ID, so that a notice is sent although the same notice was already
+    /// sent, possibly by another replica. Empty if not needed.
     pub(crate) occasion: String,
     pub(crate) is_of_fleet: bool,
-    /// Whether the notice must be sent even if there is no record of an earlier notice with the
-    /// same subject.
+    /// Whether to send the notice if no earlier notice with the same subject is known. If `false`,
+    /// the notice counts as already sent in this case.
     pub(crate) is_news: bool,
     /// The event in one sentence. `next` is the command that the operator should run next.
     pub(crate) message: String,

@@ -4,7 +4,7 @@
 //! 1. A version passes if its hash is in the list of [`Gate::accept`], or if it is the version that
 //!    was accepted last.
 //! 2. Any other version is compared with the version that was accepted last. The gate refuses a
-//!    version that now blocks all crawlers, all crawlers that are not named in any group, or a
+//!    version that newly blocks all crawlers, all crawlers that are not named in any group, or a
 //!    search engine. The gate also refuses a version that has lost all its groups or effective
 //!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
 //!    [`DrasticChange`]). As long as no version has been accepted, this step refuses only a version
@@ -25,8 +25,8 @@
 //! If the gate has a baseline, for example the version in version control, new versions are
 //! compared with the baseline instead of the version that was accepted last.
 //!
-//! Content that is not a robots.txt (empty, HTML, binary, other text) is never examined by a gate,
-//! but is rejected regardless of the gate's settings.
+//! Content that is not a robots.txt (empty, HTML, binary, other text) is rejected before the gate
+//! examines it, regardless of the gate's settings.
 
 mod objection;
 
@@ -117,7 +117,7 @@ impl Gate {
         Self { compares_effects: false, ..Self::new() }
     }
 
-    /// Returns the objections to a version, which may go live only if the list is empty. The
+    /// Returns the objections to a version. The version may go live only if there are none. The
     /// version is compared with the baseline of the gate. If the gate has no baseline, the version
     /// is compared with `accepted`, the last accepted version. `report` is the check report of the
     /// version. If other parts were appended to the site's own file, `places` maps each line to the
@@ -236,8 +236,8 @@ impl Gate {
     /// Also refuses every version if an agent's name is probably misspelled, because the condition
     /// would have no effect. A name counts as misspelled in three cases: it is empty or a path; it
     /// selects several crawlers, such as `category:search`; or no crawler and no group has this
-    /// name, but a registered crawler has a similar name. Also refuses every version if one of the
-    /// lists is empty. Default: no conditions. A second call adds conditions.
+    /// name, but a registered crawler has a similar name. Also refuses every version if `agents` or
+    /// `paths` is empty. Default: no conditions. A second call adds conditions.
     pub fn must_allow<A: Into<String>, P: Into<String>>(
         mut self,
         agents: impl IntoIterator<Item = A>,
@@ -250,8 +250,8 @@ impl Gate {
     }
 
     /// Refuses a version that does not meet these expectations. Also refuses every version if there
-    /// is no expectation, or an expectation without agents or paths. Default: no expectations. A
-    /// second call replaces the expectations.
+    /// is no expectation, or if an expectation has no agents or no paths. Default: no expectations.
+    /// A second call replaces the expectations.
     pub fn expectations(self, expectations: Expectations) -> Self {
         Self { expectations: Some(expectations), ..self }
     }
@@ -273,8 +273,8 @@ impl Gate {
     /// Refuses a version that disallows too many pages of a list for a search engine with its own
     /// index ([`Crawler::is_index_engine`](crate::agent::Crawler::is_index_engine)). Pages that the
     /// previous version already disallowed are not counted. The limit is 100 pages, or 1 % of the
-    /// pages in the list that were allowed before, whichever is less. If the list contains the
-    /// front page, the front page must never become disallowed. Default: no pages. A second call
+    /// pages in the list that were allowed before, whichever is less. If the front page is in the
+    /// list, a version that newly disallows it is always refused. Default: no pages. A second call
     /// adds pages.
     ///
     /// The gate never refuses a version because of a single page other than the front page. A rule
@@ -287,9 +287,9 @@ impl Gate {
 
     /// Sets what happens while there is no accepted version to compare new versions with: the
     /// versions with these hashes pass, regardless of their effects, and all other versions are
-    /// refused with the reason `why`. Use this function in a process that starts without a version
-    /// while other processes already have accepted versions. By default, the first version passes
-    /// if it meets the other conditions. A second call replaces the hashes and the reason.
+    /// refused with the reason `why`. Use this function in a process that starts without an
+    /// accepted version while other processes already have one. By default, the first version
+    /// passes if it meets the other conditions. A second call replaces the hashes and the reason.
     pub fn allow_first_versions(
         mut self,
         hashes: impl IntoIterator<Item: Into<VersionHashPrefix>>,

@@ -16,7 +16,8 @@ use crate::check::{Breach, DrasticChange, Finding, Page, PageLoss, Report, Sever
 use crate::live::versions::{Version, VersionHash};
 use crate::rules::{Access, RobotsTxt};
 
-/// Maximum number of objections of the same kind that the gate returns one by one.
+/// Maximum number of objections of the same kind that are listed one by one; further ones are only
+/// counted.
 const SHOWN: usize = 3;
 
 /// One reason why a version does not go live without an operator. `Display` prints the reason as a
@@ -157,16 +158,19 @@ const fn participle(access: Access) -> &'static str {
     }
 }
 
-/// Maximum number of newly disallowed pages in a list, even if they are a small share of the list.
+/// Maximum number of pages in a list that a version may newly disallow, even if they are a small
+/// share of the list.
 const MAX_LOST_PAGES: usize = 100;
 
-/// Maximum share of newly disallowed pages in a list: 1 in 100.
+/// Maximum share of the previously allowed pages in a list that a version may newly disallow: 1 in
+/// 100.
 const SHARE: usize = 100;
 
-/// Minimum number of newly disallowed pages for an objection, except for the front page.
+/// Minimum number of newly disallowed pages that can cause an objection, unless one of them is the
+/// front page.
 const MIN_LOST_PAGES: usize = 2;
 
-/// Maximum number of pages that one objection lists.
+/// Maximum number of pages that are listed one by one, each in its own objection.
 const LISTED: usize = 10;
 
 /// Returns the objections to a version that newly disallows too many pages of a list.
@@ -175,9 +179,8 @@ const LISTED: usize = 10;
 /// negligible share of a list that also contains the thousands of pages in a sitemap.
 ///
 /// A single page other than the front page causes no objection, even if it is more than 1 % of the
-/// list. A rule that matches exactly one page was probably written on purpose. An accidental rule
-/// is usually a prefix or a wildcard and matches several pages. The front page is an exception,
-/// because nobody disallows it on purpose.
+/// list (`Gate::pages` explains why). The front page is an exception, because nobody disallows it
+/// on purpose.
 pub(super) fn objections(
     list: &PageList,
     accepted: &RobotsTxt,

@@ -8,9 +8,10 @@ use crate::live::VersionHash;
 /// 16 hex digits of the hash of the site's name are then appended.
 const CUT: usize = 60;
 
-/// Returns the folder name of a site. Lower-case letters, digits, `-`, `_` and inner dots are
-/// unchanged; other bytes are escaped. Different sites have different folder names, even on
-/// case-insensitive file systems, and no name refers to a path outside the parent folder.
+/// Returns the folder name of a site. Lower-case letters, digits, `-`, `_`, and dots after the
+/// first byte are unchanged; all other bytes are escaped. Different sites have different folder
+/// names, even on case-insensitive file systems, and no name refers to a path outside the parent
+/// folder.
 pub fn folder_name(site: &str) -> String {
     let mut name = String::with_capacity(site.len());
     for (at, byte) in site.bytes().enumerate() {
@@ -42,7 +43,8 @@ pub(super) fn site_of_folder(name: &str) -> Option<String> {
         bytes.extend_from_slice(&part.as_bytes()[2..]);
     }
     let site = String::from_utf8(bytes).ok()?;
-    // A folder whose name differs from the site's folder name was not created by this module.
+    // If `folder_name` returns another name for the decoded site, this module did not create the
+    // folder.
     if folder_name(&site) == name { Some(site) } else { None }
 }
 

@@ -1,5 +1,5 @@
-//! The lock of a state directory, which ensures that only one handle (a `StateDir` and its clones)
-//! writes to the folder, across all processes.
+//! The lock of a state directory. Among all processes, only the handle (a `StateDir` and its
+//! clones) that has locked the folder writes to it.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.
@@ -63,7 +63,7 @@ impl FolderLock {
         Ok((Self { path, held: RwLock::new(state) }, problem))
     }
 
-    /// Returns a value that does not lock the folder, for a handle that never writes.
+    /// Returns a `FolderLock` that does not lock the folder, for a handle that never writes.
     pub(super) fn none(folder: &Path) -> Self {
         Self { path: folder.join(LOCK), held: RwLock::new(LockState::Unlocked) }
     }
@@ -117,8 +117,8 @@ impl FolderLock {
     }
 
     /// Waits until running writes end, and then releases the lock. If `is_stuck` is set, a running
-    /// write may never end. In this case, the function does not wait, and while a write is running,
-    /// the lock is kept until the process ends.
+    /// write may never end. In this case, the function does not wait. If a write is running, the
+    /// lock is then kept until the process ends.
     fn release(&self, is_stuck: bool) {
         let held = if is_stuck {
             match self.held.try_write() {

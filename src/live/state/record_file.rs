@@ -1,15 +1,15 @@
 //! The record of the live version: a file that is overwritten in place.
 //!
 //! On a full file system, no new file can be written, but an existing file can usually be
-//! overwritten in place. Overwriting also fails if the file system is read-only, or if it is full
-//! and copies data on write. The next process then does not know that a later version was live.
+//! overwritten in place. Overwriting fails on a read-only file system, and on a full copy-on-write
+//! file system. In these cases, the next process does not know that a later version was live.
 //!
 //! The record does not replace `state.json`. Both files contain a stamp, a number that increases
 //! with each write. If the stamp of the record is smaller than that of `state.json`, the record is
 //! outdated and is ignored.
 //!
-//! The file of the shared kill switch is also overwritten in place if the disk is full. So this
-//! file is created at the first start, even if nobody has used the switch.
+//! If the disk is full, the file of a kill switch is also overwritten in place. So the file is
+//! created before the switch is used for the first time.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -30,8 +30,8 @@ pub(super) fn read(disk: &Disk, path: &Path, now: SystemTime) -> Result<Option<(
     Ok(newest(&bytes, now))
 }
 
-/// Overwrites the older of the file's two slots in place. Overwriting needs free disk space only if
-/// the file is missing, or must be replaced because its content is not a record.
+/// Overwrites the older of the file's two slots in place. The write needs free disk space only if
+/// the file is missing, or must be replaced because it has the wrong size or is not a regular file.
 pub(super) fn write(
     disk: &Disk,
     path: &Path,
@@ -72,8 +72,8 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
     at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
-        // The kind `InvalidData` causes a symbolic link at this path to be replaced, and its target
-        // does not change.
+        // If the path is a symbolic link, `InvalidData` makes `write` replace the link. The target
+        // of the link does not change.
         #[cfg(unix)]
         Some(libc::ELOOP) => io::ErrorKind::InvalidData.into(),
         _ => error,
@@ -84,7 +84,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 /// rolled-back versions fit into a slot.
 const SLOT: usize = 1024;
 
-/// Number of hex digits in the digest that each slot begins with.
+/// Number of hex digits in the digest at the beginning of each slot.
 const DIGEST: usize = 16;
 
 /// The record of the live version and of the versions that were rolled back.

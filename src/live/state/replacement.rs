@@ -26,8 +26,8 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
     let is_durable = durability == Durability::Machine;
     replace(path, aside, |file| {
         file.write_all(bytes)?;
-        // The bytes must be synced before the rename. If the disk contained the rename but not the
-        // new bytes when the power fails, both the old and the new bytes would be lost.
+        // The bytes must be synced before the rename. Otherwise, a power failure after the rename,
+        // but before the new bytes are on disk, would lose both the old and the new bytes.
         if is_durable || fs::symlink_metadata(path).is_ok() {
             file.sync_all()?;
         }

@@ -30,8 +30,8 @@ const MAX_HISTORY_BYTES: u64 = 128 << 10;
 pub(in crate::live) struct SiteState {
     pub(super) store: Arc<SiteStore>,
     pub(super) writer: Arc<StateWriter>,
-    /// This must be the last field. Fields are dropped in order, so the lock is released only after
-    /// the other fields have written their changes.
+    /// Keeps the folder locked. `SiteState::drop` runs before the fields are dropped, so it can
+    /// still write changes.
     #[expect(dead_code, reason = "dropping this field releases the lock")]
     pub(super) hold: Arc<LockHold>,
 }

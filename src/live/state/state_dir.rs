@@ -192,8 +192,8 @@ impl StateDir {
         self.root.writer.flush(None)
     }
 
-    /// Writes the state like [`StateDir::flush`], but waits no longer than `limit`, because a file
-    /// system may not respond. After such a timeout, sites write nothing when they are dropped, so
+    /// Writes the state like [`StateDir::flush`], but waits no longer than `limit`, in case the
+    /// file system does not respond. After a timeout, sites write nothing when they are dropped, so
     /// that the process can end.
     pub fn flush_within(&self, limit: Duration) -> bool {
         self.root.writer.flush(Some(limit))

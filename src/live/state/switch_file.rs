@@ -17,8 +17,8 @@ pub(super) struct SwitchFile {
     /// is full. This mutex is locked while the file is written, so that concurrent changes are
     /// written in order.
     is_made: Mutex<bool>,
-    /// The new position of the switch; `None` if the position is written. This mutex is never
-    /// locked while the disk is accessed.
+    /// The position that must still be written; `None` if there is none. This mutex is never locked
+    /// while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
 }
 

@@ -1,10 +1,10 @@
 //! Writes the state of sites on a separate thread, so that ten thousand sites that start or change
 //! at once do not wait for the disk.
 //!
-//! **A failed write is retried until it succeeds.** Until a retry succeeds, a site keeps one state
-//! and at most 64 history entries in memory, and the status reports the problem. The first retry
-//! follows after a second; the pauses then become longer. Only a few sites are retried in each
-//! round, because on a full disk ten thousand writes would fail one after the other.
+//! **A failed write is retried until it succeeds.** Until a retry succeeds, a site keeps only its
+//! newest state and at most 64 history entries in memory, and the status reports the problem. The
+//! first retry follows after a second; the pauses then become longer. Only a few sites are retried
+//! in each round, because on a full disk ten thousand writes would fail one after the other.
 
 use crate::live::Mutex;
 use std::collections::VecDeque;
@@ -17,12 +17,11 @@ use std::time::{Duration, Instant};
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
-/// Maximum number of failed jobs that are retried in one round. On a full disk, retrying ten
-/// thousand jobs in each round would only waste time.
+/// Maximum number of failed jobs that are retried in one round.
 const TRIED_AT_ONCE: usize = 8;
 
-/// The files that the writer writes together: the files directly in the folder, or the files of one
-/// site.
+/// The files that the writer writes together: the files directly in the state directory, or the
+/// files of one site.
 pub(super) trait StateJob: Send + Sync {
     fn place(&self) -> &Mutex<QueuePlace>;
 
@@ -54,8 +53,8 @@ struct Queue {
     later: VecDeque<Arc<dyn StateJob>>,
     is_running: bool,
     is_writing: bool,
-    /// Whether a flush has timed out. After a timeout, the file system may no longer respond, so
-    /// later flushes do not wait for a write.
+    /// Whether a flush has timed out. The file system may then no longer respond, so sites and
+    /// handles that are dropped do not wait for it.
     is_stuck: bool,
     due: Option<Instant>,
     wait: Duration,
@@ -89,8 +88,6 @@ impl StateWriter {
     /// everything was written within `limit`.
     pub(super) fn flush(self: &Arc<Self>, limit: Option<Duration>) -> bool {
         let end = limit.and_then(|limit| Instant::now().checked_add(limit));
-        // Failed jobs are retried, because the reason for the failure, such as a full disk, may be
-        // gone.
         let Some(mut queue) = self.wait(end) else { return false };
         let later = std::mem::take(&mut queue.later);
         if later.is_empty() {

@@ -1,5 +1,5 @@
-//! The accepted versions of a site, with the current version last: for rollbacks, for comparisons
-//! with a new version, and to find out how long each rule has existed.
+//! The accepted versions of a site, in the order in which they were accepted. They are kept for
+//! rollbacks, for comparisons with a new version, and to find out how long each rule has existed.
 
 use std::time::{Duration, SystemTime};
 
@@ -120,16 +120,15 @@ impl AcceptedVersions {
         true
     }
 
-    /// Sets the `Last-Modified` date of a version.
     pub(in crate::live) fn set_modified(&mut self, hash: VersionHash, modified: Option<SystemTime>) {
         if let Some(known) = self.list.iter_mut().find(|known| known.hash() == hash) {
             known.version.modified = modified;
         }
     }
 
-    /// Changes dates of acceptance in the future to `now`, because they would prolong the grace
-    /// period. A date is in the future if the clock was set back after the acceptance. Returns
-    /// whether any date was changed.
+    /// Changes acceptance dates that are in the future to `now`, because such dates would prolong
+    /// the grace period. A date is in the future if the clock was set back after the acceptance.
+    /// Returns whether any date was changed.
     pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.list.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
@@ -167,8 +166,8 @@ impl AcceptedVersions {
             let forgotten = if two_are_due {
                 candidates.next()
             } else {
-                // If only the oldest version can be removed, it is removed, although the age of its
-                // rules is then forgotten, because the size limit is more important.
+                // If no other version can be removed, the oldest version is removed. The age of its
+                // rules is then forgotten, but the limits are more important.
                 candidates.clone().skip(1).min_by_key(gap).or_else(|| candidates.next())
             };
             let Some(forgotten) = forgotten.map(|at| all[at].hash()) else { return };

@@ -68,8 +68,8 @@ impl VersionHash {
     }
 }
 
-/// Converts bytes to hex digits without a formatter, which would be slower. The function is called
-/// for every log line about a refused request.
+/// Converts bytes to hex digits. No formatter is used, because it would be slower and the function
+/// is called for every log line about a refused request.
 fn hex(octets: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
     let mut text = Vec::with_capacity(2 * octets.len());

@@ -45,8 +45,8 @@ use crate::source::watch::Watcher;
 /// An unusable file affects only its own site. The site keeps its last good version, like any
 /// [`LiveRobots`]; if it never had a good version, it has no rules. The site of a removed file also
 /// keeps its last good version, because an accidental removal must not allow everything on the
-/// site. Such a site is closed when the folder is opened again. If the site never had a good
-/// version, or if another file has the same host, the site is closed immediately.
+/// site. Such a site is closed when the folder is opened again. However, it is closed immediately
+/// if it never had a good version, or if another file has the same host.
 ///
 /// An override in the policy may be written for only some of the files. With the feature `tracing`,
 /// opening the folder logs a warning for each override that affects none of the files.
@@ -86,9 +86,9 @@ impl Directory {
         DirectoryBuilder { settings: DirectorySettings::new(path.into()) }
     }
 
-    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. The map
-    /// is updated when the folder changes, as long as this directory, the map, a clone of the map,
-    /// or a layer that uses the map exists.
+    /// Returns the sites, for a [`RobotsLayer`](crate::layer::RobotsLayer) or for lookups. As long
+    /// as this directory, the map, a clone of the map, or a layer that uses the map exists, the map
+    /// is updated when the folder changes.
     pub fn sites(&self) -> &SiteMap {
         &self.sites
     }
@@ -120,8 +120,8 @@ impl Directory {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why the folder is polled for changes or, without the feature `watch`, not watched;
-    /// `None` if the file system reports changes.
+    /// Returns why the folder is polled for changes; `None` if the file system reports changes.
+    /// Without the feature `watch`, returns why the folder is not watched.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }
@@ -151,11 +151,11 @@ impl DirectoryBuilder {
     /// registry, check, gate and so on. The callback is also called when a file is added later. If
     /// your settings can change at run time, read the current settings in the callback. The compile
     /// cache, watcher and polling interval of the directory replace the values that the callback
-    /// sets. The name in a state directory gets the host appended, if it does not end in the host
-    /// ([`LiveBuilder::state`]). [`WhenMissing::Fail`] is treated as [`WhenMissing::Unavailable`],
-    /// so that one unusable file does not prevent opening the other sites. If there are many files,
-    /// several threads call the callback at the same time. Default: no callback. A second call
-    /// replaces the first.
+    /// sets. The host is appended to the name in a state directory, unless the name already ends in
+    /// the host ([`LiveBuilder::state`]). [`WhenMissing::Fail`] is treated as
+    /// [`WhenMissing::Unavailable`], so that one unusable file does not prevent opening the other
+    /// sites. If there are many files, several threads call the callback at the same time. Default:
+    /// no callback. A second call replaces the first.
     ///
     /// [`WhenMissing::Fail`]: crate::live::WhenMissing::Fail
     /// [`WhenMissing::Unavailable`]: crate::live::WhenMissing::Unavailable

@@ -18,7 +18,7 @@ use crate::source::hosts::HostMap;
 use crate::source::sites::SiteMap;
 use crate::source::watch::{Watched, Watcher};
 
-/// An event of a scan. It concerns either a single file or the whole folder.
+/// An event during a scan of the folder, about a single file or the whole folder.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DirectoryEvent<'a> {
@@ -71,7 +71,7 @@ impl fmt::Display for DirectoryEvent<'_> {
 /// Maximum number of threads that open files at the same time.
 const MAX_THREADS: usize = 8;
 
-/// Number of new files that make a scan start another thread, up to [`MAX_THREADS`].
+/// Number of new files per thread of a scan. A scan uses at most [`MAX_THREADS`] threads.
 const MIN_SITES_PER_THREAD: usize = 64;
 
 pub(super) const DEFAULT_FALLBACK: &str = "default.txt";
@@ -118,7 +118,7 @@ pub(super) struct DirectorySite {
     pub(super) live: LiveRobots,
 }
 
-/// Whether a scan opens files that were modified recently, and that may therefore be incomplete.
+/// Whether a scan also opens recently modified files, which may still be incomplete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Age {
     Any,
@@ -271,8 +271,8 @@ impl DirectoryState {
         hosts.into_iter().filter_map(|host| open.remove_entry(&host)).collect()
     }
 
-    /// Replaces the map of sites. The names of two files may be different spellings of one host. If
-    /// one of these files was removed, closes its site.
+    /// Replaces the map of sites. If the names of two files are different spellings of one host,
+    /// and one of these files was removed, closes the site of the removed file.
     fn publish(&self, listed: &BTreeMap<String, String>) {
         let mut hosts = HostMap::new();
         // The closed sites are dropped only after the lock is released.

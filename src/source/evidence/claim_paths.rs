@@ -33,8 +33,8 @@ use crate::source::follow::{read_json, write_json};
 const MAX_PATHS: usize = 4_096;
 
 /// The way that a request took to this process (not the path of a URL), identified by site and
-/// listener. On one claim path, requests arrive either with the clients' own addresses, or all with
-/// the addresses of the same proxy.
+/// listener. On one claim path, either all requests arrive with the clients' own addresses, or all
+/// arrive with addresses of the same proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClaimPath<'a> {
     /// The requested site.
@@ -50,8 +50,8 @@ pub(super) struct CrawlerPath<'a> {
     pub(super) key: u64,
 }
 
-/// The methods of identification that have separate counts. `Range` also includes checks of reverse
-/// DNS names.
+/// The methods of identification whose results are counted separately. `Range` also includes checks
+/// of reverse DNS names.
 const METHODS: [IdentityMethod; 2] = [IdentityMethod::Range, IdentityMethod::Signature];
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -180,8 +180,8 @@ impl ClaimPaths {
         verified
     }
 
-    /// Loads the results of an earlier process. Ignores times that are more than a day old, and
-    /// times in the future, which come from a wrong clock.
+    /// Loads the results of an earlier process. Ignores times that are more than a day old. Also
+    /// ignores times in the future, which come from a wrong clock.
     pub(super) fn restore(&self, verified: Vec<VerifiedPath>, now: SystemTime) {
         let time = |seconds: Option<u64>| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds?));
         for VerifiedPath { site, listener, crawler, verified, signed } in verified.into_iter().take(MAX_PATHS) {
@@ -273,7 +273,7 @@ pub(super) struct VerifiedPath {
     verified: Option<u64>,
 }
 
-/// Maximum time until a new result is saved.
+/// Interval at which new results are saved.
 const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 /// The file that keeps the results of checks for the next start. For each claim path and crawler,
@@ -307,8 +307,8 @@ impl SavedPaths {
     }
 
     /// Returns the saved results, except for times in the future, which were saved with a wrong
-    /// clock. Removes a file that contains a time in the future, because this time would seem valid
-    /// later.
+    /// clock. If the file contains such a time, also removes the file, because the time would seem
+    /// valid later.
     fn load(&self, now: SystemTime) -> Result<Learned, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
@@ -328,7 +328,8 @@ impl SavedPaths {
         Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
     }
 
-    /// Saves the results whenever they have changed. Never returns.
+    /// Saves the results at intervals of [`PAUSE`] if they have changed. Returns only if saving
+    /// panics.
     pub(super) async fn keep(self, paths: Arc<ClaimPaths>, operators: Arc<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {

@@ -1,5 +1,5 @@
-//! Stores when each address first claimed to be a crawler. Other modules use this module's map of
-//! limited size for the results of checks.
+//! Stores when each address first claimed to be a crawler. Also contains a map of limited size, in
+//! which other modules store the results of checks.
 
 use crate::live::Mutex;
 use std::collections::HashMap;
@@ -74,8 +74,7 @@ pub(super) struct Generations<K, V> {
     place: PlaceOf<K>,
 }
 
-/// A function that selects the shard of a key. In a full shard, a new key displaces only keys of
-/// the same shard.
+/// A function that selects the shard of a key. A new key displaces only keys of the same shard.
 type PlaceOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]

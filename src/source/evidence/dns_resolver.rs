@@ -201,7 +201,7 @@ impl NameResolver {
     }
 }
 
-/// Creates a rate limiter that lets one query pass at a time, in the order of arrival.
+/// Creates a rate limiter that lets one query pass per interval `pace`, in the order of arrival.
 fn question_gate(pace: Duration) -> Mutex<Interval> {
     let mut gate = time::interval(pace);
     // After a pause, queries must not be sent in a burst.

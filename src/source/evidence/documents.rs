@@ -137,7 +137,7 @@ impl Document for Registry {
 pub struct ListCopy {
     /// The parsed list.
     pub list: RangeList,
-    /// The kind of copy: `saved` (saved by a process that fetched the list), `file` (the operator's
+    /// The origin of the copy: `saved` (by a process that fetched the list), `file` (the operator's
     /// own file) or `embedded` (part of this crate).
     pub origin: &'static str,
     /// When the list's server last confirmed that this copy is current; `None` for a copy that was

@@ -27,8 +27,8 @@ use crate::identity::PublicAddress;
 /// Maximum number of addresses that are waiting for a lookup.
 const QUEUE: usize = 256;
 
-/// Maximum number of concurrent lookups for one narrow network (/24 or /64), because each lookup
-/// takes some seconds if the network's DNS server does not respond.
+/// Maximum number of concurrent lookups for one narrow network (/24 or /64). Each lookup takes some
+/// seconds if the network's DNS server does not respond.
 const MAX_NARROW_LOOKUPS: usize = 4;
 /// Maximum number of concurrent lookups for one wide network (/48).
 const MAX_WIDE_LOOKUPS: usize = 8;

@@ -1,5 +1,5 @@
-//! Checks addresses by their reverse DNS names. Stores the results, and which lookups are in
-//! progress.
+//! Checks addresses by their reverse DNS names. Stores the results, and the addresses whose lookups
+//! have not finished.
 
 use std::hash::BuildHasher;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ const FAILED: Duration = Duration::from_secs(60 * 60);
 /// How long an undecided result is stored.
 const UNDECIDED: Duration = Duration::from_secs(60);
 
-/// How long a lookup may take before the same address can be looked up again.
+/// How long a lookup may be pending before the same address can be looked up again.
 const PENDING_MOST: Duration = Duration::from_secs(60);
 
-/// How long the resolver counts as reachable after its last response, even if later queries fail.
+/// How long after its last response the resolver counts as reachable, even if later queries fail.
 const ANSWERS: Duration = Duration::from_secs(60 * 60);
 
-/// Minimum time, in seconds, between two lookups of the same verified address. Such a lookup only
-/// tests whether the resolver answers.
+/// Minimum time between two test lookups for one operator, in seconds. A test lookup repeats the
+/// lookup of a verified address, to find out whether the resolver answers.
 const PROOF_PAUSE: u64 = 60;
 
 /// Patterns for the reverse DNS names of one operator's addresses, and whether the resolver answers
@@ -129,8 +129,8 @@ impl Lookups {
         }
         if meant != outcome {
             // No address of this operator was verified within the last hour, so the resolver may no
-            // longer answer queries about the operator's names. To test the resolver, an address
-            // that was verified earlier is looked up again.
+            // longer answer queries about the operator's names. To find out, the address that was
+            // verified last is looked up again.
             if let Some(proof) = names.proof_due(now) {
                 self.enqueue(proof, names);
             }
@@ -141,15 +141,15 @@ impl Lookups {
     fn look_up(&self, address: PublicAddress, names: &Arc<OperatorNames>, now: SystemTime) -> MethodOutcome {
         let key = (address, names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
-        // The entry is stored before the address is added to the queue, so that another request for
-        // the same address does not add the address again.
+        // The entry is stored before the address is added to the queue, so that another request
+        // from this address does not add it again.
         self.known.insert(key, Known::pending(now + PENDING_MOST, was_verified));
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
 
-    /// Adds an address to the queue. If the queue is full, drops this address or another address.
-    /// Reports whether this address is in the queue.
+    /// Adds an address to the queue. If the queue is full, drops the new address or another one.
+    /// Reports whether the new address is in the queue.
     fn enqueue(&self, address: PublicAddress, names: &Arc<OperatorNames>) -> bool {
         let Some(left_out) = self.queue.push(address, Lookup { address, names: names.clone() }) else { return true };
         let key = (left_out.address, left_out.names.number);
@@ -188,7 +188,7 @@ impl Lookups {
     }
 
     /// Reports whether the resolver answers queries; `None` if no query was sent. Failures within
-    /// [`ANSWERS`] after an answer are ignored, because a single response may be lost.
+    /// [`ANSWERS`] after the last answer are ignored, because a single response may be lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
         let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();

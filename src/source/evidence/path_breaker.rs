@@ -1,5 +1,5 @@
-//! A circuit breaker for identity checks. If very many checks fail, a proxy between the crawlers
-//! and this process is a likelier cause than impostors.
+//! A circuit breaker for identity checks. If very many checks fail, the cause is more likely a
+//! proxy between the crawlers and this process than impostors.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,10 +12,11 @@ use crate::identity::PublicAddress;
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far the clock may be set back before the counts are discarded.
+/// How far in the future the time of the last verification may be, for example because the clock
+/// was set back.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
-/// Minimum number of refuted requests in an hour that can make a path suspect.
+/// Minimum number of refuted requests in the last hour that can make a path suspect.
 const FEW: u32 = 10;
 
 /// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides
@@ -27,16 +28,17 @@ const FEW: u32 = 10;
 ///
 /// - The crawler was not verified within 24 hours, so it is unknown whether the crawler's address
 ///   or signature arrives unchanged on this path.
-/// - In the last hour, but not on the day before, the refuted clients outnumbered the verified
-///   clients. The path remains suspect until a client was verified in the last hour and the refuted
-///   clients are no longer in the majority. After a day, the path also stops being suspect if the
-///   crawler was verified during this day, which shows that the refuted clients are real impostors.
+/// - In the last hour, but not in the day before that hour, the refuted clients outnumbered the
+///   verified clients. The path remains suspect until a client was verified in the last hour and
+///   the refuted clients are no longer in the majority. A path that has been suspect for a day also
+///   stops being suspect if the crawler was verified in this time, which shows that the refuted
+///   clients are impostors.
 ///
-/// The breaker counts each client at most once in the last hour and once in the day before,
-/// regardless of the number of its requests. Refuted clients in the same network (`/24`, `/48`) are
-/// counted as one client. So one impostor cannot make the path suspect as long as the genuine
-/// crawler visits the site, even if the impostor sends a thousand requests or uses all addresses of
-/// its network.
+/// The breaker counts each client at most once in the last hour and once in the day before that
+/// hour, regardless of how many requests the client sends. Refuted clients in the same network
+/// (`/24`, `/48`) are counted as one client. So one impostor cannot make the path suspect as long
+/// as the genuine crawler visits the site, even if the impostor sends a thousand requests or uses
+/// all addresses of its network.
 ///
 /// Checks of addresses and checks of signatures are counted separately, because a valid signature
 /// proves nothing about the address, and vice versa.
@@ -89,7 +91,7 @@ impl PathBreaker {
         let counts = &self.methods[place(method)];
         let is_verified = counts.last_verified.is_some_and(|at| match now.duration_since(at) {
             Ok(age) => age < DAY,
-            // A time further in the future than this comes from a wrong clock, so it proves
+            // A time more than `CLOCK_STEP` in the future comes from a wrong clock, so it proves
             // nothing.
             Err(ahead) => ahead.duration() <= CLOCK_STEP,
         });
@@ -123,13 +125,12 @@ impl PathBreaker {
 
     fn turn_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
-        // If the clock was set back by one slot or less, the current slot does not change.
+        // If the clock was set back to the previous slot, the current slot does not change.
         if slot == self.current || slot + 1 == self.current {
             return;
         }
         if slot < self.current {
-            // The clock was set back by more than one slot. It was wrong before or is wrong now, so
-            // the counts are not reliable.
+            // The clock was set back further, so the counts are not reliable.
             *self = Self::default();
         }
         let steps = u32::try_from(slot - self.current).unwrap_or(u32::MAX);
@@ -164,7 +165,7 @@ impl MethodBreaker {
     }
 
     /// Reports whether the refuted clients outnumbered the verified clients in the last hour, but
-    /// not on the day before.
+    /// not in the day before that hour. Returns `false` for fewer than [`FEW`] refuted requests.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
@@ -194,8 +195,8 @@ impl MethodBreaker {
 const SLOTS_OF_A_DAY: u32 = 120;
 const SLOTS_OF_AN_HOUR: u32 = 5;
 
-/// Maximum number of different addresses that the last hour can contain. The same maximum applies
-/// separately to the day before that hour. Further addresses are not counted.
+/// Maximum number of different addresses that are counted in the last hour. The same maximum
+/// applies separately to the day before that hour.
 const MAX_ADDRESSES: usize = 64;
 
 #[derive(Clone, Debug, Default)]

@@ -27,7 +27,7 @@ const MAX_VALID: usize = 4_096;
 const MAX_FAILED: usize = 1_024;
 
 /// Maximum number of failing signature checks per client and second. When a client has reached this
-/// number, its further checks are skipped.
+/// number, its further checks in this second are skipped.
 const MAX_PER_SECOND: u32 = 10;
 
 /// Maximum number of clients whose failing checks are counted.

@@ -72,8 +72,8 @@ impl VerificationPlan {
     }
 }
 
-/// Maximum number of [`ResolverProof`]s that are read from a file. The registry contains fewer
-/// operators.
+/// Maximum number of [`ResolverProof`]s that are read from a file. The built-in registry contains
+/// fewer operators.
 const MAX_PROOFS: usize = 1_024;
 
 #[derive(Debug, Default)]
@@ -82,7 +82,7 @@ pub(super) struct OperatorTable(Mutex<Operators>);
 #[derive(Debug, Default)]
 struct Operators {
     /// The reverse DNS names of the operators in all registries that this process has used. Entries
-    /// are never removed, because their numbers are part of cache keys.
+    /// are never removed, because the numbers of the operators are part of cache keys.
     names: Vec<Arc<OperatorNames>>,
     /// The verified addresses from an earlier process.
     proofs: Vec<ResolverProof>,

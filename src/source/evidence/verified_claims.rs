@@ -25,8 +25,8 @@ pub struct EvidenceVersion(Arc<AtomicU64>);
 /// Address, minute and evidence version are compared in full, so a client is never verified because
 /// of another client's address. For the claim path and the crawler, a 64-bit hash is sufficient,
 /// because clients cannot invent sites, listeners or crawlers. An entry expires at the end of the
-/// minute. So the circuit breakers count each client once per minute, and DNS records that have
-/// expired are looked up again. A change of the evidence makes all entries invalid.
+/// minute, so that the circuit breakers count each client once per minute, and expired DNS records
+/// are looked up again. A change of the evidence makes all entries invalid.
 #[derive(Debug)]
 pub(super) struct VerifiedClaims {
     slots: Box<[Slot]>,
@@ -43,9 +43,10 @@ pub(super) struct ClaimKey {
     version: u64,
 }
 
-/// A verified claim, stored as several words that cannot be written atomically. The sequence number
-/// is odd during a write, and has a new value after the write. A reader compares the sequence
-/// numbers before and after reading, to detect words of different claims.
+/// A verified claim, stored as several words that cannot be written together atomically. The
+/// sequence number is odd during a write, and has a new value after the write. A reader compares
+/// the sequence number before and after reading, to detect that it has read words of different
+/// claims.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -107,14 +108,14 @@ impl Slot {
     fn read(&self) -> Option<[u64; 5]> {
         let before = self.sequence.load(Ordering::Acquire);
         let words = self.words.each_ref().map(|word| word.load(Ordering::Relaxed));
-        // After this fence, a thread that has read a word of a concurrent write also reads the
-        // sequence number of that write.
+        // If a word of a concurrent write was read before this fence, the next load returns the
+        // sequence number of that write or a later one.
         fence(Ordering::Acquire);
         (before.is_multiple_of(2) && self.sequence.load(Ordering::Relaxed) == before).then_some(words)
     }
 
-    /// Writes the words, unless another thread is writing to this slot. A claim that is not written
-    /// is checked again at the next request.
+    /// Writes the words, unless another thread is writing to this slot. If a claim is not written,
+    /// the next request with this claim is checked again.
     fn write(&self, words: [u64; 5]) {
         let before = self.sequence.load(Ordering::Relaxed);
         let (relaxed, acquire) = (Ordering::Relaxed, Ordering::Acquire);

@@ -42,12 +42,12 @@ pub struct Verifier {
 /// fetches have not finished.
 pub(super) const FIRST_FETCHES: Duration = Duration::from_secs(60);
 
-/// Key in [`VerifierStatus::by_cause`] for the problem that claims cannot be refuted, neither by
-/// lists nor by host names.
+/// Key in [`VerifierStatus::by_cause`] for the problem that neither lists nor host names can refute
+/// claims.
 pub(super) const NOTHING: &str = "nothing";
 
-/// Key in [`VerifierStatus::by_cause`] for the problem that claims may be refuted by host names,
-/// but not by lists.
+/// Key in [`VerifierStatus::by_cause`] for the problem that only host names, but not lists, can
+/// refute claims.
 pub(super) const NO_LIST: &str = "no list";
 
 pub(super) struct Evidence {
@@ -75,8 +75,8 @@ pub(super) struct Evidence {
 
 #[derive(Debug, Default)]
 pub(super) struct Configured {
-    /// Copies of published address lists, in files that the application has named
-    /// (`VerifierBuilder::list_file`). The key is the whole URL of a list.
+    /// Copies of published address lists, from files that the application has added
+    /// ([`FollowBuilder::list_file`]). The key is the URL of the list with its query.
     pub(super) copies: HashMap<String, ListCopy>,
     pub(super) directories: Vec<DirectoryUrl>,
 }
@@ -169,8 +169,9 @@ impl Verifier {
     /// [`SuspectPath`]), failed checks do not refute a claim.
     pub fn identify<'a>(&self, request: &IdentityRequest<'a>, path: ClaimPath<'_>, now: SystemTime) -> Identified<'a> {
         let mut identified = request.identify(self, now);
-        // All signed requests that do not name a registered crawler share one circuit breaker with
-        // an empty name, so that clients cannot create breakers by inventing names.
+        // On each path, all signed requests that do not name a registered crawler share the circuit
+        // breaker of the empty crawler name, so that clients cannot create breakers by inventing
+        // names.
         let crawler = identified.registered.unwrap_or_default();
         let paths = &self.inner.paths;
         let claims = paths.of_crawler(path, crawler);
@@ -178,8 +179,9 @@ impl Verifier {
         identified
     }
 
-    /// Identifies the sender of a request without a signature. `address` is the address that the
-    /// server sees. A crawler that was verified in this minute is not checked again.
+    /// Identifies the sender of a request without a signature. `address` is the apparent address of
+    /// the client. A crawler that was verified at this address in the current minute is not checked
+    /// again.
     pub fn identify_unsigned(
         &self,
         agents: &[Agent],
@@ -189,7 +191,7 @@ impl Verifier {
     ) -> Identity {
         let evidence = &*self.inner;
         let ([agent], Some(client)) = (agents, address) else {
-            // Stored claims are used only for a request with an address and a single agent. Several
+            // A stored claim is used only if the request has an address and a single agent. Several
             // agents must all be checked, because the strictest result counts.
             return self.identify(&IdentityRequest::new(agents, self.public_address(address)), path, now).identity;
         };
@@ -276,8 +278,6 @@ impl Verifier {
     }
 }
 
-/// If evidence is missing, the claim is undecided, and the evidence is requested for later
-/// requests.
 impl ClaimEvidence for Verifier {
     fn range(&self, crawler: &Crawler, address: PublicAddress, now: SystemTime) -> Option<MethodOutcome> {
         let methods = self.inner.methods.load();
@@ -338,8 +338,8 @@ impl Evidence {
         let outcome = examine(None);
         match outcome {
             MethodOutcome::Verified => outcome,
-            // A list that was fetched recently refutes the claim if the list does not contain the
-            // address, even if no earlier request came from this address.
+            // The claim is refuted by a recently fetched list that does not contain the address.
+            // Such a list refutes even the first claim from an address.
             MethodOutcome::Failed(_) => {
                 self.first_seen.note(address, now);
                 outcome
@@ -414,9 +414,9 @@ impl VerifierStatus {
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))
     }
 
-    /// Returns one problem for each effect and cause. The cause is the beginning of a document's
-    /// error message, up to the first colon. So if the network is down, there is one problem for
-    /// all lists together.
+    /// Returns one problem for each effect (not fetched, or not saved) and cause. The cause is the
+    /// beginning of a document's error message, up to the first colon. So if the network is down,
+    /// there is one problem for all lists together.
     pub(super) fn by_cause(&self) -> BTreeMap<String, String> {
         const NOT_FETCHED: &str = "cannot be fetched, so they cannot be used to recognise impostors";
         const NOT_SAVED: &str = "could not be saved for the next start";

@@ -112,9 +112,9 @@ impl FollowBuilder<VerifierSettings> {
         self
     }
 
-    /// Sets the networks of the proxies that are trusted to forward the client's address. If a
-    /// request arrives with an address in one of these networks as the client's address, a proxy
-    /// did not forward the real address. The claim is then not checked by address
+    /// Sets the networks of the proxies that are trusted to forward the client's address. If the
+    /// client's address seems to be in one of these networks, a proxy did not forward the real
+    /// address, so the claim is not checked by address
     /// ([`public_address`](Verifier::public_address)). Default: none. A second call adds networks.
     pub fn trusted_proxies(mut self, networks: impl AsRef<[Network]>) -> Self {
         self.followed.trusted_proxies.extend(networks.as_ref());
@@ -197,8 +197,7 @@ const SOON: Duration = Duration::from_millis(if cfg!(test) { 10 } else { 500 });
 /// Interval between checks for missing evidence, after [`FIRST_FETCHES`].
 const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 
-/// Notifies the listeners when a new cause of problems appears, when claims can be refuted again,
-/// and when no problem is left. Ends when the evidence is dropped.
+/// Calls the callbacks of `on_event`, and logs the same events. Ends when the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
     let mut said: BTreeMap<String, String> = BTreeMap::new();

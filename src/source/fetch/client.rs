@@ -48,8 +48,8 @@ pub(in crate::source) struct FetchTarget {
     pub(super) most: u64,
     /// Validators of the copy that the caller already has, so that the server can respond with 304.
     pub(in crate::source) known: Validators,
-    /// Number of consecutive failures. It selects the upstream to try first, so each retry starts
-    /// with another upstream.
+    /// Number of consecutive failures. This number selects the upstream to try first, so each retry
+    /// starts with another upstream.
     pub(super) turn: usize,
 }
 
@@ -195,8 +195,8 @@ impl Client {
         request.head(&self.user_agent)
     }
 
-    /// Connects to the first reachable upstream. The first attempt uses the upstream with the
-    /// number `turn`.
+    /// Connects to the first reachable upstream, beginning with the upstream at index `turn`
+    /// (modulo the number of upstreams).
     async fn connect_upstream(&self, target: &FetchTarget) -> Result<Box<dyn Stream>, FetchError> {
         let FetchTarget { via, server_name, turn, .. } = target;
         let mut last = FetchError::new(FetchErrorKind::Connect);
@@ -264,9 +264,8 @@ pub struct FetchRequest {
     pub headers: HeaderMap,
     /// Maximum size of the body, in bytes. Default: [`LiveRobots::MAX_FILE`].
     pub most: u64,
-    /// If the URL was found in a response, the address of the server that sent the response. If
-    /// that address is public, the URL's host must not have a loopback or private address. Default:
-    /// none.
+    /// Address of the server whose response contained the URL, if any. If that address is public,
+    /// the URL's host must not have a loopback or private address. Default: none.
     pub led_from: Option<IpAddr>,
 }
 
@@ -309,8 +308,7 @@ impl FetchRequest {
 }
 
 impl FetchAnswer {
-    /// Creates the answer. If the body of `response` is longer than the limit `most`, truncates the
-    /// body.
+    /// Converts a response. Truncates a body of more than `most` bytes.
     fn new(response: Response<Vec<u8>>, most: u64, address: Option<SocketAddr>) -> Self {
         let (head, mut body) = response.into_parts();
         let most = usize::try_from(most).unwrap_or(usize::MAX);

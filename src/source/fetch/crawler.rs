@@ -51,9 +51,9 @@ const RETRY_MOST: Duration = Duration::from_secs(3600);
 ///
 /// A response is used for 24 hours, or for the time in `Cache-Control: max-age` if that is shorter.
 /// With `no-cache` or `no-store`, the file must be fetched again before each use. While the
-/// previous response is fresh, a failed fetch has no effect. The 30 days begin again if no fetch is
-/// attempted for more than a day after it is due. The last copy is kept while fetches fail, unless
-/// its response had `no-store`. After a 4xx status other than 429, more than five redirects, or an
+/// previous response is fresh, a failed fetch has no effect. The 30 days begin again if a due fetch
+/// is not attempted for more than a day. The last copy is kept while fetches fail, unless its
+/// response had `no-store`. After a 4xx status other than 429, more than five redirects, or an
 /// invalid redirect, the copy is removed.
 ///
 /// ```
@@ -98,7 +98,7 @@ enum CachedAnswer {
     },
 }
 
-/// A series of failed fetches without a success or a long pause.
+/// A series of failed fetches. A success or a long pause ends the series.
 #[derive(Clone, Copy, Debug)]
 struct Failing {
     since: SystemTime,
@@ -107,8 +107,8 @@ struct Failing {
 }
 
 impl Failing {
-    /// Reports whether the series has ended, because no fetch was attempted for a day after `retry`.
-    /// Time without attempts is no evidence that the server fails.
+    /// Reports whether the series has ended, because no fetch was attempted for a day after
+    /// `retry`. Time without attempts does not show that the server fails.
     fn has_ended(&self, now: SystemTime) -> bool {
         now.duration_since(self.retry).is_ok_and(|time| time > DAY)
     }
@@ -204,7 +204,8 @@ impl CrawlerCache {
     /// than RFC 9309 permits (section 2.4).
     ///
     /// The rules for the agent of the first call are compiled only once. For any other agent, the
-    /// rules are compiled at each call, so a crawler with two agents should use a cache for each.
+    /// rules are compiled at each call, so a crawler with two agents should use a separate cache
+    /// for each agent.
     pub fn allows(&self, agent: impl AsRef<[u8]>, url: impl AsRef<[u8]>, now: SystemTime) -> bool {
         let url = self.path_or_url(url.as_ref());
         let (agent, url) = (agent.as_ref(), &*url);
@@ -226,8 +227,9 @@ impl CrawlerCache {
         }
     }
 
-    /// Returns a link with `://` if browsers find a host in it, even if slashes are missing or wrong.
-    /// Returns any other link as a path.
+    /// If browsers would find a host in the link, returns the link as a URL with `://`, even if its
+    /// slashes are missing or wrong. Otherwise, the link is a path, which is returned without
+    /// leading white space.
     fn path_or_url<'l>(&self, link: &'l [u8]) -> Cow<'l, [u8]> {
         // Browsers read `\` as `/`, and remove white space at the start, tabs and line breaks.
         let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\' | b'\t' | b'\r' | b'\n');
@@ -258,8 +260,8 @@ impl CrawlerCache {
         self.next_fetch().is_none_or(|next| has_come(next, now))
     }
 
-    /// Returns when the fetches began to fail; `None` if the last fetch succeeded. If no fetch was
-    /// attempted for more than a day after it was due, the time begins again with the next failure.
+    /// Returns when the fetches began to fail; `None` if the last fetch succeeded. If a due fetch
+    /// was not attempted for more than a day, the next failure begins a new series.
     pub fn failing_since(&self) -> Option<SystemTime> {
         self.failing.map(|failing| failing.since)
     }
@@ -291,14 +293,14 @@ impl CrawlerCache {
     }
 }
 
-/// Reports whether a time that was computed for a lifetime or a pause has come. If the clock was set
-/// back since then, the time has come, because the elapsed time is unknown.
+/// Reports whether the end of a lifetime or pause has come. Also returns `true` if the clock was
+/// set back since the end was computed, because the elapsed time is unknown.
 fn has_come(time: SystemTime, now: SystemTime) -> bool {
     time <= now || was_set_back(time, now)
 }
 
-/// Reports whether the end of a lifetime or pause, which is at most a day long, is so late that the
-/// clock must have been set back. The tolerance is an hour, because clocks are often adjusted.
+/// Reports whether `end` is so far in the future that the clock must have been set back: lifetimes
+/// and pauses last at most a day. One more hour is tolerated, because clocks are often adjusted.
 fn was_set_back(end: SystemTime, now: SystemTime) -> bool {
     end.duration_since(now).is_ok_and(|rest| rest > DAY + MAX_STALE)
 }

@@ -1,5 +1,4 @@
-//! The [`Fetcher`], which fetches files for many sites on one thread. This thread is separate from
-//! the threads that serve requests.
+//! The [`Fetcher`], which fetches files for many sites on one thread.
 
 use std::future::Future;
 use std::io;
@@ -47,8 +46,8 @@ pub struct FetcherBuilder {
     pub(super) client: Client,
 }
 
-/// The body of a response, in parts as they arrive. If this value is dropped, the connection stays
-/// open until the next part arrives.
+/// The body of a response, which is received in parts. If this value is dropped, the request ends
+/// when the next part arrives.
 #[derive(Debug)]
 #[must_use = "dropping this value ends the request"]
 pub struct FetchBody(mpsc::Receiver<Result<Bytes, FetchError>>);
@@ -105,11 +104,11 @@ impl Fetcher {
         exchanged(self.spawn(async move |client| client.exchange(&request).await))
     }
 
-    /// Sends one request like [`Fetcher::exchange`], but for a body that may be large. The future
-    /// returns the response without its body. The [`FetchBody`] returns the body in parts of a few
-    /// KiB. The fetcher reads at most two parts before [`FetchBody::part`] is called for them, and
-    /// at most [`FetchRequest::most`] bytes in total. The request counts as one of the fetcher's
-    /// concurrent fetches until its body is read completely or dropped.
+    /// Sends one request like [`Fetcher::exchange`]. Use this function if the body may be large.
+    /// The future returns the response without its body. The [`FetchBody`] returns the body in
+    /// parts of a few KiB. The fetcher reads at most two parts in advance of the calls of
+    /// [`FetchBody::part`], and at most [`FetchRequest::most`] bytes in total. The request counts
+    /// as one of the fetcher's concurrent fetches until its body is read completely or dropped.
     ///
     /// ```no_run
     /// use tower_robots::source::fetch::FetchRequest;
@@ -238,7 +237,7 @@ impl FetcherBuilder {
         Ok(self)
     }
 
-    /// Starts the thread.
+    /// Starts the fetcher's thread.
     ///
     /// # Errors
     ///

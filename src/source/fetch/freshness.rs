@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 use http::HeaderMap;
 use http::header::{AGE, CACHE_CONTROL};
 
-/// Maximum value of a time in seconds. Larger values are reduced to this maximum (RFC 9111, section
-/// 1.2.2).
+/// Maximum duration in a header field, in seconds. Larger values are reduced to this maximum (RFC
+/// 9111, section 1.2.2).
 const MAX_SECONDS: u64 = 1 << 31;
 
 /// How long a response may be used, according to `Cache-Control` and `Age`.
@@ -130,8 +130,8 @@ pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration 
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
 
-/// Returns a random time in the second half of a pause, so clients that failed at the same time do
-/// not all retry at the same time.
+/// Returns a random duration between half of a pause and the whole pause, so that clients that
+/// failed at the same time do not all retry at the same time.
 fn jittered(pause: Duration, roll: u32) -> Duration {
     let half = pause / 2;
     half.saturating_add(half.mul_f64(f64::from(roll) / f64::from(u32::MAX))).min(pause)

@@ -15,7 +15,7 @@
 //! A [`Fetcher`] fetches the files. Each fetcher has a single thread for all sites that share the
 //! fetcher. This thread is separate from the threads that serve requests.
 //!
-//! This module contains only the client side: it neither serves requests nor checks rules.
+//! This module contains only the client side: it does not serve requests.
 
 pub(crate) mod client;
 mod crawler;

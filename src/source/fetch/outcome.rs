@@ -22,7 +22,8 @@ pub enum FetchOutcome {
     /// A 2xx response with a body.
     #[non_exhaustive]
     Found {
-        /// The whole body of the response.
+        /// The body of the response. [`Fetcher::fetch`](super::Fetcher::fetch) may have truncated
+        /// it.
         bytes: Arc<[u8]>,
         /// The status of the response: 200 or another 2xx.
         status: StatusCode,
@@ -50,7 +51,8 @@ pub enum FetchOutcome {
     Failed(FetchError),
 }
 
-/// Values that let a server find out whether its file has changed (RFC 9110, section 8.8).
+/// Values that a client sends back to a server, which then responds with 304 if the file has not
+/// changed (RFC 9110, section 8.8).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Validators {
@@ -100,8 +102,8 @@ impl FetchOutcome {
     }
 }
 
-/// Returns the content coding that the body still has, according to `Content-Encoding` or to its
-/// first bytes. Some servers send a gzip file without the field.
+/// Returns the content coding that the body still has, according to `Content-Encoding` or to the
+/// body's first bytes. Some servers send a gzip file without `Content-Encoding`.
 fn remaining_coding(headers: &HeaderMap, body: &[u8]) -> Option<String> {
     let is_plain = |coding: &HeaderValue| {
         let coding = coding.as_bytes().trim_ascii();

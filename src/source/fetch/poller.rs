@@ -89,8 +89,8 @@ impl PollTask {
         let mut waiting = vec![first];
         let mut cause = self.opened_by;
         loop {
-            // The task sleeps for a limited duration, because setting the clock back could delay a
-            // fetch at a fixed date for years.
+            // The sleep is limited to `MAX_SLEEP`, because `next_fetch` may be years away if the
+            // clock was set back.
             let pause = self.state.status().next_fetch.duration_since(self.clock.now()).unwrap_or_default();
             if waiting.is_empty() && !pause.is_zero() {
                 match timeout(pause.min(MAX_SLEEP), inbox.recv()).await {

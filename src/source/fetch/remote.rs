@@ -126,7 +126,7 @@ impl LiveBuilder<RemoteSource> {
 #[cfg(feature = "tls")]
 impl LiveBuilder<RemoteSource> {
     /// Sets the name that the certificate of an `https` server must contain. Default: the host in
-    /// its URL. A second call replaces the first.
+    /// the server's URL. A second call replaces the first.
     pub fn server_name(self, name: &str) -> Self {
         self.with_source(|source| source.target.server_name = Some(name.into()))
     }

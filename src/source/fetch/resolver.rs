@@ -145,9 +145,8 @@ pub(super) fn leads_nowhere() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "the redirect has no target, or there are too many redirects")
 }
 
-/// Returns the error for a redirect to `url` that is forbidden because of the address of its host.
-/// This address is `address`, and its class is `class`. The address of the server that sent the
-/// redirect has the class `from`.
+/// Returns the error for a forbidden redirect to `url`, whose host has the address `address` of the
+/// class `class`. The address of the server that sent the redirect has the class `from`.
 pub(super) fn wrong_class(url: &FetchUrl, from: AddressClass, address: IpAddr, class: AddressClass) -> FetchError {
     let cause = format!(
         "{url} has the {class} address {address}, but the redirecting server has a {from} address; if the robots.txt \

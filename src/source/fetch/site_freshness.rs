@@ -45,8 +45,8 @@ pub(super) enum Step {
     Confirm,
     /// End the enforcement, because the server has no robots.txt.
     Open(StatusCode),
-    /// Keep the live version until the given time, although the server responded with a status
-    /// which means that there is no robots.txt.
+    /// Keep the live version until the given time, although the given status means that the server
+    /// has no robots.txt.
     Hold(StatusCode, SystemTime),
     /// Keep the live version, because the fetch failed for the given reason.
     Keep(RejectionKind, String),
@@ -81,8 +81,8 @@ impl SiteFreshness {
         };
     }
 
-    /// Returns what to do after a response. `roll` is a random number, which determines how much
-    /// the next retry is delayed.
+    /// Returns what to do after a response. `roll` is a random number for the jitter of the next
+    /// retry.
     pub(super) fn take(&mut self, answer: FetchOutcome, now: SystemTime, roll: u32) -> Step {
         match answer {
             FetchOutcome::Found { status: StatusCode::PARTIAL_CONTENT, .. } => self.fail(

@@ -162,8 +162,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
                 .to_owned()
         }
         fault => {
-            // The message consists of the words in the variant's name, which is English in camel
-            // case.
+            // The variant's name is in camel case, and its words are used as the message.
             let text = match fault {
                 CertificateError::Other(error) => error.to_string(),
                 fault => format!("{fault:?}"),

@@ -1,9 +1,9 @@
 //! Opens a connection and sends one request on it, with a limit for interim responses (1xx). The
 //! commands and webhooks of robotsd also use the functions of this module.
 //!
-//! This module uses hyper's low-level connections. A client with a connection pool would resolve
-//! names, retry requests and reuse connections by itself, but a fetch must limit the time of every
-//! step and select addresses by their class.
+//! This module uses hyper's low-level connections, because a fetch must limit the time of every
+//! step and select addresses by their class. A client with a connection pool would resolve names,
+//! retry requests and reuse connections by itself.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -160,8 +160,8 @@ const MAX_INTERIM: usize = 16;
 ///
 /// Any number of interim responses (1xx) may precede the final response (RFC 9110, section 15.2),
 /// and hyper does not limit their number. A server that sends only interim responses could keep the
-/// thread busy until the time limit. Therefore interim responses are counted, and the exchange ends
-/// with an error if there are too many.
+/// thread busy until the time limit. Therefore the exchange ends with an error if there are more
+/// than `MAX_INTERIM`.
 pub async fn send<B, T, F>(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin,
     mut request: Request<B>,

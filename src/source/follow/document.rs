@@ -49,7 +49,7 @@ pub trait Document: Sized + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns the reason why somebody must accept the document before it replaces the previous
+    /// Returns the reason why an operator must accept the document before it replaces the previous
     /// version; `None` if the document can be used immediately.
     fn objection(&self, _before: Option<&Self>) -> Option<String> {
         None

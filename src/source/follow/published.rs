@@ -81,7 +81,8 @@ pub(in crate::source) struct Held<D> {
     /// Hash of the document's bytes. `None` if neither this nor an earlier process has fetched the
     /// document.
     hash: Option<VersionHash>,
-    /// The time until which `Cache-Control` allows the document to be used without another request.
+    /// End of the time in which `Cache-Control` allows the document to be used without another
+    /// request.
     fresh_until: SystemTime,
 }
 
@@ -166,7 +167,7 @@ enum Taken {
 
 impl<D> Held<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
-        // With `fresh_until` in the past, a document that was never fetched is requested
+        // `fresh_until` is in the past, so that a document that was never fetched is requested
         // immediately.
         Self { document: Arc::new(document), origin, confirmed, hash: None, fresh_until: SystemTime::UNIX_EPOCH }
     }
@@ -354,8 +355,8 @@ impl<D: Document> Followed<D> {
         }
     }
 
-    /// Returns the time of the next fetch. If the document is fetched only when a request needs it,
-    /// and no request needs it now, returns `None`.
+    /// Returns the time of the next fetch; `None` if the document is fetched only on request, and
+    /// no request needs it now.
     fn due(&self) -> Option<SystemTime> {
         let progress = self.progress.lock();
         let earliest = progress.asked.map_or(progress.next, |asked| later(asked, D::GAP));
@@ -385,8 +386,8 @@ impl<D: Document> Followed<D> {
         if let Some(saved) = &self.saved {
             let octets = match taken {
                 Taken::New(octets) => Some(octets),
-                // If the current version could not be saved earlier, the folder contains an older
-                // version, which the 304 response does not confirm.
+                // The 304 response confirms the current version. The folder contains an older
+                // version if the current version could not be saved, so the hashes are compared.
                 Taken::Confirmed => {
                     let hash = self.held.load().as_ref().and_then(|held| held.hash);
                     let saved = saved.read(&self.url).ok().flatten();

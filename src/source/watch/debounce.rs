@@ -55,7 +55,7 @@ enum Activity {
 #[derive(Debug)]
 pub(super) struct Debounce {
     work: Activity,
-    /// When the scheduler's timer for this target ends, if there is one.
+    /// When the scheduler's timer for this target ends; `None` if the target has no timer.
     pub(super) queued: Option<Instant>,
     due: Option<Instant>,
     /// The result of a read, and the time when it may be published if no event reports a write
@@ -98,8 +98,8 @@ impl Debounce {
         })
     }
 
-    /// Records an event, which usually replaces an earlier event: a file that is modified again
-    /// after it was closed is not complete.
+    /// Records an event, which usually replaces the previous event. For example, if a file is
+    /// modified again after it was closed, the file is not complete.
     pub(super) fn notify(&mut self, urgency: Urgency, now: Instant) {
         if self.work == Activity::Running || self.settling.is_some() {
             if urgency == Urgency::Gone {

@@ -2,9 +2,9 @@
 //! folders.
 //!
 //! When a folder is registered, the system resolves its path, which blocks if the file system does
-//! not respond. Therefore there is a separate event source for each file system, with a separate
-//! lock and thread. A caller that drops a target does not wait, because a worker unregisters the
-//! target's folders.
+//! not respond. Therefore each file system has a separate event source with its own lock and thread
+//! (up to [`MAX_SOURCES`]). A caller that drops a target does not wait, because a worker
+//! unregisters the target's folders.
 
 use crate::live::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,16 +27,16 @@ pub(super) type EventHandler = Box<dyn Fn(notify::Result<Event>) + Send>;
 
 pub(super) type OpenEvents = fn(EventHandler) -> notify::Result<EventSource>;
 
-/// Maximum number of event sources. If there are more file systems than sources, the remaining file
-/// systems share one source. On Linux, all processes of a user together may have only 128 event
-/// sources.
+/// Maximum number of file systems with their own event source. All further file systems share one
+/// additional source. On Linux, all processes of a user together may have only 128 event sources.
 const MAX_SOURCES: usize = 8;
 
 pub(super) struct Folders {
     open: OpenEvents,
     handler: Arc<ConcernedHandler>,
-    /// The event source of each file system; `None` after the watcher was stopped. Several file
-    /// systems share the source with the key `None`. The lock is held only briefly.
+    /// Event sources by file system; `None` after the watcher was stopped. File systems without
+    /// their own source share the source that is stored under the key `None`. The lock is held only
+    /// briefly.
     sources: Mutex<Option<HashMap<Option<FileSystemId>, Arc<SystemEvents>>>>,
 }
 
@@ -49,8 +49,8 @@ struct SystemEvents {
     /// is registered or unregistered, which blocks if the file system does not respond. The thread
     /// that delivers events never needs this lock.
     source: Mutex<Result<EventSource, String>>,
-    /// The watched folders and their targets. The lock is held only briefly, also by the thread
-    /// that delivers events.
+    /// The watched folders and their targets. The thread that delivers events also needs this lock,
+    /// so the lock is held only briefly.
     routes: Arc<Mutex<Routes>>,
 }
 
@@ -168,7 +168,7 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
 
 /// Returns the names to watch: the name of the path itself, and the names of the symbolic links on
 /// the path. If any of these names changes, the path may lead to another file. The second value is
-/// an error if the folder of a name does not exist.
+/// an error if the folder of a name cannot be found.
 fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Detects that a file has changed, and never publishes an incomplete file.
+//! Detects changes of files, and never publishes an incomplete file.
 //!
 //! The watcher watches *folders*: the folder of the file, and the folder of every symbolic link on
 //! the file's path. A watch on the file itself would end when another file is renamed to the file's
@@ -11,7 +11,7 @@
 //!   times and inode) is also polled every few seconds. If the stamp has changed, the contents are
 //!   read. New contents are published when two successive polls have found the same contents.
 //!
-//! One [`Watcher`] watches thousands of files.
+//! One [`Watcher`] can watch thousands of files.
 //!
 //! **Callers that read a status or drop targets never wait for a file system.** The locks that they
 //! need are held only briefly. Slow operations, such as unregistering a folder, run on a worker.

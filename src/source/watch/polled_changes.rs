@@ -4,7 +4,7 @@
 //!
 //! **Most polls read only the stamp**: length, times and inode. A poll also reads the contents if
 //! the stamp has changed, or if the file was modified within the last few seconds. Every thirtieth
-//! poll reads the contents in any case.
+//! poll reads the contents even if the stamp is unchanged.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
-/// Number of polls between two reads of the contents, if the stamp is unchanged.
+/// Number of polls after which the contents are read even if the stamp is unchanged.
 const WHOLE_LOOKS: u32 = 30;
 
 #[derive(Debug)]
@@ -24,8 +24,8 @@ pub(super) struct PolledChanges {
     stamp: Option<FileStamp>,
     /// The result of the last poll, if it differed from the published version.
     seen: Option<Fingerprint>,
-    /// A result that the site did not publish, for example an invalid file. Until the next poll
-    /// that reads the contents in any case, this result is not passed to the site again.
+    /// A result that the site did not publish, for example an invalid file. This result is passed
+    /// to the site again only after the next poll that ignores the stamp ([`WHOLE_LOOKS`]).
     refused: Option<Fingerprint>,
 }
 
@@ -67,8 +67,8 @@ impl PolledChanges {
     }
 }
 
-/// The coarsest resolution of times in a file system. Two changes of a file within this time may
-/// result in the same stamp.
+/// The coarsest resolution of file times in any file system. Two changes of a file within this time
+/// may result in the same stamp.
 const COARSEST_CLOCK: Duration = Duration::from_secs(3);
 
 /// Length, times and identity of a file. Equal stamps almost always mean equal contents.
@@ -124,7 +124,7 @@ impl FileFacts {
 const MAX_LINKS: usize = 40;
 
 /// Returns the path itself, the symbolic links on it, and the path of the file that the links lead
-/// to. Except in the path itself, no folder in the returned paths is a symbolic link.
+/// to. In all returned paths except the path itself, no folder is a symbolic link.
 pub(super) fn links_to(path: &Path) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut pending = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());

@@ -215,8 +215,8 @@ impl Scheduler {
             return self.hand_out(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
-        // Only an earlier timer replaces the timer of the target. If the target need not be read
-        // yet when its timer ends, a new timer is set.
+        // Only an earlier timer replaces the timer of the target. If the timer ends before the
+        // target must be read, a new timer is set then.
         if watched.debounce.queued.is_none_or(|queued| wake < queued) {
             if let Some(later) = watched.debounce.queued.replace(wake) {
                 queues.timers.remove(&(later, id));

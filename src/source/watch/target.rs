@@ -12,7 +12,8 @@ use crate::source::file_system::reach;
 
 pub(super) type ReadResult = Loaded;
 
-/// Identifies the result of a read. If two fingerprints are equal, nothing has changed.
+/// Identifies the result of a read. Equal fingerprints mean that nothing has changed between two
+/// reads.
 pub(super) type Fingerprint = Result<VersionHash, RejectionKind>;
 
 pub(super) trait Target: Send + Sync {
@@ -32,7 +33,8 @@ pub(super) fn fingerprint(read: &ReadResult) -> Fingerprint {
     read.as_ref().map(Version::hash).map_err(|rejection| rejection.kind)
 }
 
-/// A target: the robots.txt of a site. Methods of this target do nothing if the site was dropped.
+/// The robots.txt of a site, as a watched target. If the site was dropped, `read` returns an error,
+/// and the other methods do nothing.
 pub(super) struct SiteTarget(pub(super) Weak<Site>);
 
 impl Target for SiteTarget {

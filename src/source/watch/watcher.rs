@@ -12,14 +12,14 @@ use crate::live::Site;
 
 /// Watches any number of files and folders with one set of threads, and reports their changes.
 ///
-/// Cloning is cheap; clones share everything. The threads end when all clones and all [`Watched`]
+/// Cloning is cheap; clones share the threads. The threads end when all clones and all [`Watched`]
 /// values are dropped. Use the same watcher for all [`LiveBuilder`](crate::source::LiveBuilder)s of
 /// a process, and for the other files that the process reloads. By default, each builder creates a
 /// separate watcher.
 ///
 /// A file system that does not respond does not delay other file systems, because each file system
-/// has its own workers and events. Code that reads a status or drops a handle never waits for a
-/// file system. Code that starts to watch a file or reloads it may have to wait.
+/// has its own workers and event source. Code that reads a status or drops a handle never waits for
+/// a file system. Code that starts to watch a file or reloads it may have to wait.
 ///
 /// ```
 /// use tower_robots::live::LiveRobots;
@@ -49,8 +49,8 @@ pub struct Watched {
     id: WatchId,
 }
 
-/// Stops the threads when the last handle is dropped. The scheduler would never be dropped while
-/// its threads run, because they own the scheduler.
+/// Stops the threads when the last handle is dropped. The scheduler cannot stop the threads in its
+/// own `drop`, because it is not dropped while they own it.
 #[derive(Debug)]
 struct Handle(Arc<Scheduler>);
 

@@ -68,7 +68,7 @@ impl Change {
 
 impl Breadth {
     /// Returns how much of the site a change from the first to the second verdict affects.
-    /// `selected` contains the groups that led to the second verdict.
+    /// `selected` contains the groups of the new file that the crawler obeys.
     fn of([before, after]: [Verdict<'_>; 2], selected: Selection<'_>) -> Self {
         if ![before, after].into_iter().all(|verdict| verdict.rule().is_none_or(is_about_all)) {
             return Self::Part;
@@ -127,8 +127,8 @@ fn seconds<S: serde::Serializer>(interval: &Duration, serializer: S) -> Result<S
 }
 
 impl DelayChange {
-    /// Returns a description of the change that does not name the crawlers: `one request every 10 s
-    /// instead of no delay`.
+    /// Describes the change without the names of the crawlers: `one request every 10 s instead of
+    /// no delay`.
     pub fn effect(&self) -> String {
         let [before, after] = [self.before, self.after].map(|delay| delay.map(|delay| delay.interval.as_secs_f64()));
         match (before, after) {
@@ -140,7 +140,7 @@ impl DelayChange {
     }
 }
 
-/// Writes the change as in `"ClaudeBot": one request every 10 s instead of no delay`.
+/// Writes the change, for example `"ClaudeBot": one request every 10 s instead of no delay`.
 impl fmt::Display for DelayChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", first_crawlers(f, &self.crawlers), self.effect())

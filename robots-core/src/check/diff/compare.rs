@@ -22,8 +22,8 @@ pub struct DiffOptions {
     guards: Vec<Guard>,
 }
 
-/// A guard for a crawler: its verdicts on all paths that match a pattern must stay the same. A
-/// guard is written as `Googlebot:/products/`.
+/// A requirement that a crawler's verdicts stay the same on all paths that match a pattern. A guard
+/// is written as `Googlebot:/products/`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -39,7 +39,7 @@ pub struct Guard {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Breach {
-    /// The guard that is violated.
+    /// The violated guard.
     pub guard: Guard,
     /// The change that violates the guard. If several changes violate it, this is the change that
     /// affects the largest part of the site.
@@ -60,12 +60,12 @@ pub struct Diff {
     pub usage: Vec<UsageChange>,
     /// The guards that the new file violates.
     pub breaches: Vec<Breach>,
-    /// If something changes for crawlers that no group names, the crawlers that this change does
-    /// not affect, because they obey other groups. Otherwise, empty.
+    /// Crawlers that keep their verdicts and delays, although something changes for crawlers that
+    /// no group names. Empty if nothing changes for crawlers that no group names.
     ///
     /// Each inner list contains the crawlers that obey the same groups, search engines first. At
-    /// least one of these crawlers is named in a file. Crawlers without a group of their own may
-    /// obey the group of a related crawler.
+    /// least one crawler of each list is named in a file. Other crawlers of the list may obey the
+    /// group of a related crawler.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
     pub spared: Vec<Vec<Subject>>,
     /// URLs of `Sitemap` lines that only the new file has.
@@ -173,8 +173,8 @@ impl Diff {
             }
         }
         effects.sort_by_cached_key(Effect::rank);
-        // All crawlers of a class obey the same groups. So if the delay of one of them changes, the
-        // delays of all of them change.
+        // All crawlers of a class obey the same groups. So if the delay of one crawler changes, the
+        // delays of its whole class change.
         let delayed: HashSet<_> =
             delays.iter().flat_map(|delay| &delay.crawlers).map(|subject| &subject.name).collect();
         let is_unnamed = |subject: &Subject| subject.name.is_none();
@@ -224,10 +224,10 @@ impl Effect {
     /// stored.
     pub const MAX_CHANGES: usize = 100;
 
-    /// Returns the sort key; the worst effect has the lowest key. Effects on search engines come
-    /// first, then effects on other crawlers that a file names, then all other effects. Among
-    /// effects on the same kind of crawler, newly disallowed paths come before newly allowed paths.
-    /// Shorter paths come before longer paths, because they affect more pages.
+    /// Returns the sort key; the worst effect has the lowest key. Effects are sorted by the kind of
+    /// their first crawler ([`Subject::rank`]). Effects on the same kind are sorted by their first
+    /// change: newly disallowed paths before newly allowed paths, and shorter paths before longer
+    /// paths, because short paths affect more pages.
     fn rank(&self) -> impl Ord + use<> {
         let subject = self.crawlers.first().map(Subject::rank);
         let change = self.changes.first();
@@ -317,8 +317,8 @@ impl Pair {
         Some(Breach { guard: guard.clone(), change })
     }
 
-    /// Returns the changed verdicts on these paths. For each pair of deciding rules, returns only
-    /// the change with the shortest path.
+    /// Returns the changed verdicts on these paths. If several changes have the same deciding
+    /// rules, returns only the change with the shortest path.
     fn changes(
         &self,
         before: Selection<'_>,
@@ -350,7 +350,7 @@ impl Pair {
     }
 }
 
-/// Maximum number of effects in the summary.
+/// Maximum number of effects, and of changed delays, in the short form of a [`Diff`].
 const SHOWN: usize = 2;
 
 /// Writes the worst changes and the number of further changes: `"/" is disallowed for "Googlebot",

@@ -1,10 +1,10 @@
 //! Changes that are rarely intended, because they block the whole site or allow many paths that
 //! were disallowed.
 //!
-//! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A file
-//! that was truncated, has lost its line breaks, or belongs to another site allows paths that were
-//! disallowed. All of these files are valid, and a person may overlook the important change in a
-//! diff of hundreds of paths.
+//! If the robots.txt of a staging site is published by mistake, it blocks every crawler. A
+//! truncated file, a file without line breaks, or the file of another site may allow paths that
+//! were disallowed. All of these files are valid, and a person may overlook the important change in
+//! a diff of hundreds of paths.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -32,12 +32,13 @@ const FEW_CRAWLERS: usize = 5;
 #[non_exhaustive]
 pub enum DrasticChange {
     /// The new file blocks all search engines, and all crawlers that it does not name, from every
-    /// path. The old file, if any, did not block all of these crawlers.
+    /// path. If there is an old file, it did not block all of these crawlers.
     EveryoneShutOut,
-    /// Crawlers that the file does not name can now fetch nothing, or only parts of the site
+    /// Crawlers that the file does not name can now fetch less: nothing, or only parts of the site
     /// instead of most of it.
     UnnamedShutOut,
-    /// Some search engines can now fetch nothing, or only parts of the site instead of most of it.
+    /// Some search engines can now fetch less: nothing, or only parts of the site instead of most
+    /// of it.
     #[non_exhaustive]
     SearchEnginesShutOut {
         /// The search engines that can fetch less than before.
@@ -46,8 +47,7 @@ pub enum DrasticChange {
     /// Crawlers that the file does not name can now fetch most of the site. Before, they could
     /// fetch nothing, or only parts of it.
     SiteOpened,
-    /// The file had groups and now has none, for example because other text replaced it by
-    /// accident.
+    /// The file had groups and now has none, for example because its text was replaced by accident.
     #[non_exhaustive]
     GroupsLost {
         /// Number of groups in the old file.
@@ -64,19 +64,19 @@ pub enum DrasticChange {
         joined: Option<usize>,
     },
     /// The new file seems to be truncated: it is only the beginning of the old file, and ends
-    /// within a line, with a rule without a path, or with a user-agent line without rules. A new
-    /// file that only lacks the last rules of the old file is treated as an intended edit.
+    /// within a line, after a rule without a path, or after a user-agent line without rules. If
+    /// only the last rules of the old file are missing, they are assumed to be removed on purpose.
     #[non_exhaustive]
     CutShort {
         /// Number of the last line of the new file.
         line: usize,
     },
-    /// At least ten rules, and more than half of all rules that disallowed paths, no longer
-    /// disallow any path. The loss is not reported if the new file has at least half as many new
-    /// disallow rules, because a site that moves its pages also replaces its rules.
+    /// The paths of at least ten disallow rules, and of more than half of all disallow rules, are
+    /// now allowed. Not reported if the new file gains at least half as many disallow rules as it
+    /// loses, because a site that moves its pages also replaces its rules.
     #[non_exhaustive]
     RulesLost {
-        /// Number of rules that no longer disallow any path.
+        /// Number of disallow rules whose paths are now allowed.
         lost: usize,
         /// Number of rules that disallowed paths in the old file.
         of: usize,
@@ -154,7 +154,7 @@ fn cut_short(old: &RobotsTxt, new: &RobotsTxt) -> Option<DrasticChange> {
 }
 
 /// Returns [`DrasticChange::RulesLost`] if too many disallow rules were lost. If several classes of
-/// crawlers obey a rule, the rule is counted once for each class.
+/// crawlers obey a rule, the rule is counted once per class.
 fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let (mut lost, mut of) = (0, 0);
     let (mut gained, mut tried) = (0, 0);
@@ -169,8 +169,8 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
 }
 
 /// Tries one path for each disallow rule of `shut`: the shortest path that the rule matches.
-/// Returns the number of paths that `shut` disallows and `open` allows, and the number of all paths
-/// that `shut` disallows.
+/// Returns how many of these paths `shut` disallows and `open` allows, and how many `shut`
+/// disallows in all.
 fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
     for path in witness::of_rules(shut, Access::Disallow).take(most) {
@@ -249,8 +249,8 @@ impl DrasticChange {
         found
     }
 
-    /// Returns only the drastic changes that suggest a damaged file, which has lost its groups, its
-    /// rules or its end.
+    /// Returns only the drastic changes that suggest a damaged file: lost groups, lost rules or a
+    /// lost end.
     #[doc(hidden)]
     pub fn losses(old: &RobotsTxt, new: &RobotsTxt) -> Vec<Self> {
         let groups = old.groups().len();
@@ -262,7 +262,7 @@ impl DrasticChange {
         lost.into_iter().chain(cut_short(old, new)).collect()
     }
 
-    /// Returns the crawlers in this variant; empty if it contains no list of crawlers.
+    /// Returns the crawlers that this change lists; empty if the variant has no list.
     #[doc(hidden)]
     pub fn crawlers(&self) -> &[Subject] {
         match self {

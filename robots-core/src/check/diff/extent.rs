@@ -3,7 +3,7 @@
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules that are tried, with one path for each rule, to bound the cost.
+/// Maximum number of rules for which a path is tried, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
 /// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these
@@ -13,7 +13,7 @@ const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
     Shut,
-    /// Only some paths are allowed, by rules for these paths.
+    /// Only paths that a rule explicitly allows are allowed.
     Partly,
     /// All paths are allowed, except paths that rules disallow.
     Open,

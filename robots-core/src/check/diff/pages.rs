@@ -23,9 +23,9 @@ pub struct PageLoss {
     /// Search engines that lose the pages; at least one. The engines that send the most visitors
     /// come first.
     pub crawlers: Vec<Subject>,
-    /// Lost pages, in the order of the examined pages.
+    /// Lost pages, in the order of the given pages.
     pub lost: Vec<LostPage>,
-    /// Examined pages that the old file allowed, including the lost pages.
+    /// Given pages that the old file allowed, including the lost pages.
     pub allowed: Vec<Page>,
 }
 
@@ -35,7 +35,8 @@ pub struct PageLoss {
 pub struct LostPage {
     /// Path and query of the page.
     pub page: Page,
-    /// The rule that disallows the page; `None` if the verdict does not depend on a rule.
+    /// The rule of the new file that disallows the page; `None` if the verdict does not depend on a
+    /// rule.
     pub rule: Option<Decider>,
 }
 
@@ -117,8 +118,8 @@ impl PageLoss {
         losses
     }
 
-    /// Returns at most `most` of the lost pages. Takes one page of each rule in turn, so that rules
-    /// with few lost pages also have examples.
+    /// Returns at most `most` of the lost pages. Takes one page per rule in turn, so that the
+    /// examples also include rules that disallow few pages.
     pub fn examples(&self, most: usize) -> impl Iterator<Item = &LostPage> {
         let mut by_rule: BTreeMap<Option<usize>, Vec<&LostPage>> = BTreeMap::new();
         for lost in &self.lost {
@@ -133,7 +134,7 @@ impl PageLoss {
     }
 }
 
-/// Writes the loss as in `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
+/// Writes the loss, for example `"Googlebot", "bingbot" and 9 more lose 1204 of 9800 pages`.
 impl fmt::Display for PageLoss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verb = if self.crawlers.len() == 1 { "loses" } else { "lose" };
@@ -142,7 +143,7 @@ impl fmt::Display for PageLoss {
     }
 }
 
-/// Writes the page as in `"/news/1" by line 3, "/news/"`.
+/// Writes the page, for example `"/news/1" by line 3, "/news/"`.
 impl fmt::Display for LostPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", Quoted(self.page.target()))?;

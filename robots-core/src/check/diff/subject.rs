@@ -41,8 +41,8 @@ impl Subject {
         self.tokens.first()
     }
 
-    /// Returns the sort key. Search engines come first, then crawlers that a file names, then the
-    /// subject that represents all crawlers without a group, then all others.
+    /// Returns the sort key. Search engines come first, then other crawlers that a file names, then
+    /// the subject for all crawlers that no group names, then the remaining crawlers.
     pub(super) fn rank(&self) -> (u8, String) {
         let first = match (self.is_index_engine, self.named, &self.name) {
             (true, _, _) => 0,
@@ -50,8 +50,8 @@ impl Subject {
             (_, _, None) => 2,
             _ => 3,
         };
-        // The search engines that send the most visitors come first. The other crawlers are sorted
-        // by name.
+        // The two search engines that send the most visitors come before all others. Other crawlers
+        // of the same kind are sorted by name.
         let leading = ["Googlebot", "bingbot"].iter().position(|known| self.name.as_deref() == Some(*known));
         let name = self.name.as_deref().unwrap_or_default().to_ascii_lowercase();
         (first, leading.map_or(name, |at| char::from(at as u8).to_string()))
@@ -95,8 +95,8 @@ impl Subject {
     }
 }
 
-/// Returns the names of the first crawlers, and the number of the remaining crawlers. The alternate
-/// form (`{:#}`) lists all crawlers that a file names.
+/// Formats the names of the first crawlers, and the number of the remaining crawlers. The alternate
+/// form (`{:#}`) also contains the names of all crawlers that a file names.
 pub(super) fn first_crawlers(f: &fmt::Formatter<'_>, crawlers: &[Subject]) -> String {
     let shown = |crawler: &Subject| match &crawler.name {
         Some(name) => Quoted(name.as_bytes()).to_string(),

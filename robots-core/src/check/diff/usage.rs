@@ -1,5 +1,5 @@
 //! Changes of usage preferences: `Content-Usage` and `Content-Signal` lines. Verdicts do not depend
-//! on preferences. So a diff counts as empty if it contains only changes of preferences.
+//! on preferences, so a diff that contains only changes of preferences counts as empty.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,8 @@ use super::subject::{Subject, sorted};
 use super::witness::shortest;
 use crate::rules::{Directive, Group, RequestPath, Rule, RuleSet, Selection};
 
-/// A change of usage preferences. The change may affect many paths, but contains only one path.
+/// A change of usage preferences. If the preferences of many paths change, only one of these paths
+/// is listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -28,8 +29,8 @@ pub struct UsageChange {
 /// Maximum number of paths that are compared for one class of crawlers.
 const MAX_PATHS: usize = 1000;
 
-/// Returns the usage preferences that change for these classes of crawlers. For each pair of old
-/// and new preferences, returns only the shortest path.
+/// Returns the usage preferences that change for these classes of crawlers. If several paths have
+/// the same old and new preferences, returns only the shortest of these paths.
 pub(super) fn changes(rules: [&RuleSet; 2], classes: &[Vec<Subject>], goes_on: &dyn Fn() -> bool) -> Vec<UsageChange> {
     if !rules.iter().any(|rules| rules.states_usage()) {
         return Vec::new();

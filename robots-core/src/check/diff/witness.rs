@@ -1,13 +1,14 @@
 //! Witnesses: paths that may have different verdicts under two sets of rules.
 //!
-//! The verdict on a path can change only if the path matches a rule that only one of the files has.
-//! So paths are generated from the patterns of these rules: one path without each `*`, and another
-//! path with a filler instead of each `*`.
+//! The verdict on a path can change only if the path matches a changed rule: a rule that only one
+//! of the files has. So paths are generated from the patterns of the changed rules, with nothing or
+//! a filler instead of each `*`.
 //!
-//! Two rules affect each other only on paths that both match. So the patterns of these rules are
-//! also combined with the patterns of all other rules: for each pair, the shortest path that both
-//! patterns match is generated. Two plain patterns (without `*` and `%`) need not be combined: if
-//! both match a path, one pattern begins with the other, and both match the longer pattern itself.
+//! Two rules affect each other only on paths that both match. So the pattern of each changed rule
+//! is also combined with the patterns of all other rules: for each pair, the shortest path that
+//! both patterns match is generated. Two plain patterns (without `*` and `%`) need not be combined:
+//! if both match a path, one begins with the other, and the longer one is itself a path that both
+//! match.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -17,7 +18,7 @@ use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 /// Maximum number of paths that are tried for one class of crawlers, to bound the cost.
 const MAX_PATHS: usize = 50_000;
 
-/// Text that replaces a `*` in a pattern.
+/// Text that replaces each `*` if a pattern is converted to a path.
 const FILLER: &[u8] = b"x";
 
 /// Maximum number of pairs of patterns that are examined, to bound the cost.
@@ -26,9 +27,9 @@ const MAX_PAIRS: usize = 1_000_000;
 /// Maximum number of search states for all pairs of patterns, to bound the cost.
 const MAX_STATES: usize = 10_000_000;
 
-/// Returns a URL for the reference parser. The parser escapes bytes ≥ 0x80 in patterns and
-/// upper-cases the digits of escapes, but does not change the path of a URL. So this function
-/// changes the path in the same way as the parser changes patterns.
+/// Returns a URL for the reference parser. In patterns, the parser escapes bytes ≥ 0x80 and
+/// upper-cases the digits of escapes, but it does not change the path of a URL. So this function
+/// makes these changes in the path.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
     [b"http://x", spelled(path).as_slice()].concat()
 }
@@ -184,7 +185,8 @@ impl Paths {
         }
     }
 
-    /// Adds the shortest path that both patterns match.
+    /// Adds the shortest path that both patterns match. Also adds a continuation of this path,
+    /// unless one of the patterns ends with `$`.
     fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
@@ -194,7 +196,8 @@ impl Paths {
     }
 
     /// Adds two paths that begin with the text of `start` and end with the text of `loose`. In one
-    /// path, these parts are adjacent; in the other path, a filler is between these parts.
+    /// path, the two texts are adjacent; in the other path, a filler separates them. Adds nothing
+    /// if `start` ends with `$`.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
@@ -223,8 +226,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
     let (start, end) = (0, states - 1);
-    // For each state, the state before it, and the byte that the step between the two adds to the
-    // path, if any. Steps that add no byte are taken first.
+    // For each reached state, its predecessor, and the byte that the step from the predecessor adds
+    // to the path, if any. Steps that add no byte are taken first.
     let mut from: Vec<Option<(usize, Option<u8>)>> = vec![None; states];
     let mut open = VecDeque::from([(start, None)]);
     while let Some((state, came)) = open.pop_front() {
@@ -262,8 +265,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
 }
 
-/// Converts a pattern to the form that must match the whole path: removes the `$` at the end, or
-/// adds a `*`.
+/// Converts a pattern to the form that must match a path to its end: removes the `$` at the end, or
+/// adds a `*` if there is none.
 fn whole(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),

@@ -41,7 +41,7 @@ impl Candidate {
             return candidates;
         }
         // The values of both maps are indexes of `candidates`. In `shared`, the key contains the
-        // value of `LintFix::shared`, which is equal for findings with the same edits. In `known`,
+        // result of `LintFix::shared`, which is equal for findings with the same edits. In `known`,
         // the key contains the edits themselves.
         let mut shared: HashMap<(&'static str, usize), Option<usize>> = HashMap::new();
         let mut known: HashMap<(&'static str, Vec<Edit>), usize> = HashMap::new();

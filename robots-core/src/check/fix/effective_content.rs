@@ -3,15 +3,17 @@
 //! The names of groups determine which rules apply to a crawler, and a verdict depends only on
 //! these rules. The longest matching pattern decides; if patterns are equally long, an allow rule
 //! decides. So two files have the same effect if, in every [`Reading`], they have the same rules
-//! for each name, in the same order of precedence. Rules are converted to a normal form that does
-//! not change any verdict in any reading:
+//! for each name, in the same order of precedence. Converting rules to the normal form changes no
+//! verdict in any reading:
 //!
 //! - Bytes ≥ 0x80 are escaped, and the digits of escapes are in upper case. These changes affect
 //!   neither the meaning nor the priority of a pattern.
-//! - Consecutive `*` become one `*`, and a `*` at the end is dropped, because it has no effect.
+//! - Consecutive `*` become one `*`, and a `*` at the end is dropped. The pattern still matches the
+//!   same paths, and keeps its priority.
 //! - If several rules match the same paths, only the rule with the highest priority is kept.
-//! - Rules are sorted by priority. If consecutive rules all allow or all disallow, their order is
-//!   ignored. Allow rules at the end are dropped, because no rule after them disallows anything.
+//! - Rules are sorted by priority. The order of consecutive rules that all allow, or all disallow,
+//!   is ignored. Allow rules after the last disallow rule are dropped, because paths without a
+//!   matching rule are allowed anyway.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -20,8 +22,9 @@ use crate::agent::Registry;
 use crate::check::pattern::{spelled, without_runs};
 use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
-/// Maximum number of lines that are converted, to bound the cost. If crawlers combine a group with
-/// several other groups, its lines are counted once for each combination.
+/// Maximum number of lines that are converted, to bound the cost. Crawlers combine all groups that
+/// name them. If a group occurs in several combinations, its lines are counted once per
+/// combination.
 const MAX_LINES: usize = 2_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -37,11 +40,11 @@ pub(super) struct EffectiveContent {
     is_read_whole: bool,
 }
 
-/// Maps the lines of groups to all names that the lines apply to.
+/// Maps lines of groups to the names of the crawlers that obey these lines.
 type ByLines<L> = BTreeMap<Vec<L>, BTreeSet<NameKey>>;
 
-/// Whether a block of consecutive rules allows or disallows, and the patterns of these rules in
-/// normal form. The rules of a block take precedence over the rules of the next block.
+/// A block of consecutive rules that all allow (true) or all disallow, and their patterns in normal
+/// form. The rules of a block take precedence over the rules of the next block.
 type Block = (bool, BTreeSet<Vec<u8>>);
 
 /// A directive and its value in normal form.
@@ -110,7 +113,7 @@ impl EffectiveContent {
     }
 }
 
-/// Returns the rules in the order of precedence, without rules that never decide.
+/// Converts rules to blocks in the order of precedence, without rules that never decide.
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())
@@ -120,8 +123,8 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut seen = HashSet::new();
     let mut blocks: Vec<Block> = Vec::new();
     for (pattern, allows) in rules {
-        // An allow rule for an index page may also apply to its folder. Whether it does depends on
-        // the spelling of the pattern, so no `*` is removed from patterns with `/index.htm`.
+        // An allow rule for an index page may also apply to the page's folder, depending on how the
+        // pattern is written. So no `*` is removed from patterns with `/index.htm`.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
         let pattern = if is_index { pattern } else { without_runs(pattern) };
         if !seen.insert(pattern.clone()) {
@@ -159,7 +162,8 @@ fn other_lines(robots: &RobotsTxt) -> (Vec<Vec<OtherLine>>, Vec<OtherLine>, Opti
     for (_, field, begun) in robots.fields() {
         let name = match field.directive {
             Directive::UserAgent | Directive::Allow | Directive::Disallow => continue,
-            // Two words without a colon are a field only if the first word is a known directive.
+            // A line with two words and no colon is a field only if the first word is a known
+            // directive.
             Directive::Other if !field.has_colon => continue,
             directive => directive.spelling().map_or_else(|| field.name.to_vec(), |name| name.as_bytes().to_vec()),
         };

@@ -2,10 +2,10 @@
 //! them to the file.
 //!
 //! A fix is [`Safe`](super::Safety::Safe) if it removes the finding and the fixed file has the same
-//! effect in every [`Reading`](crate::rules::Reading). The safety is proved for each file, because
-//! the effect of a fix depends on the file. For example, removing a `*` at the end of a pattern
-//! changes nothing in most files, but in other files, it changes which of two rules decides. There
-//! are two ways to prove that the effect is the same:
+//! effect in every [`Reading`](crate::rules::Reading). The safety must be proved for each file,
+//! because the effect of a fix depends on the file. For example, removing a `*` at the end of a
+//! pattern changes nothing in most files, but in other files, it changes which of two rules
+//! decides. There are two ways to prove that the effect is the same:
 //!
 //! - The original file and the fixed file have the same content in normal form
 //!   (`effective_content`): the same rules for every name in every
@@ -55,7 +55,7 @@ impl Fixes {
             return fixes_of(report, options);
         }
         // The safety of a fix depends on all other fixes, including fixes of findings that the
-        // report omits. So the fixes of all findings are found first.
+        // report omits. So the safety is determined with the fixes of all findings.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)
@@ -70,8 +70,8 @@ impl Fixes {
         all
     }
 
-    /// Returns only the fixes for a subset of the findings. `some` must be in the same order as
-    /// `all`.
+    /// Returns only the fixes of the findings in `some`, which must be a subset of `all` in the
+    /// same order.
     fn of_some(self, all: &[Finding], some: &[Finding]) -> Self {
         let mut all = all.iter().enumerate();
         let fix_of = |finding: &Finding| {

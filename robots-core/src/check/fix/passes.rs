@@ -2,11 +2,12 @@
 //! with conflicting edits are not applied in the same pass.
 //!
 //! Fixes may depend on each other. For example, a byte order mark may hide a user-agent line. The
-//! rules below this line then belong to the group above, and may repeat or contradict the rules of
-//! that group. Once the byte order mark is removed, crawlers read the user-agent line, and the
-//! findings about the rules below it are gone. So fixes that change the effect are applied one lint
-//! at a time, in the order of the table of lints, and the file is checked again after each lint. A
-//! fix is safe only if it keeps the effect even after the other fixes have been applied.
+//! rules below the user-agent line then belong to the group above it, and may repeat or contradict
+//! the rules of that group. Once the byte order mark is removed, crawlers read the user-agent line,
+//! and the findings about the rules below it are gone. So fixes that change the effect are applied
+//! one lint at a time, in the order of the table of lints, and the file is checked again after each
+//! lint. A fix is safe only if it does not change the effect even after the other fixes have been
+//! applied.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +38,7 @@ pub struct FixedFile {
     /// The corrected findings, each with the safety of its fix. The positions of a finding refer to
     /// the file before the pass that corrected it.
     pub applied: Vec<(Finding, Safety)>,
-    /// The remaining findings, with their fixes unless [`is_cut`](Self::is_cut) is true.
+    /// The remaining findings. If [`is_cut`](Self::is_cut) is false, their fixes are included.
     pub report: Report,
     /// Whether fixing ended before all fixable findings were fixed ([`FixedFile::of_while`]).
     pub is_cut: bool,
@@ -45,7 +46,7 @@ pub struct FixedFile {
 
 impl FixedFile {
     /// Maximum number of passes over a file. A later pass applies fixes that conflicted with fixes
-    /// of earlier passes, or that earlier passes made possible.
+    /// of earlier passes, or became possible only after them.
     pub const MAX_PASSES: usize = 40;
 
     /// Fixes a file like [`fix`], but with a time limit. Use this for untrusted files.
@@ -108,8 +109,8 @@ impl FixedFile {
 /// [`Safety::Unsafe`], safe fixes are applied first, and then unsafe fixes.
 ///
 /// A finding remains if it has no fix, or if its fix is unsafe but only safe fixes were requested.
-/// Findings also remain if the file would grow by more than 1 MiB, or if [`FixedFile::MAX_PASSES`]
-/// passes were not enough.
+/// Findings also remain if their fixes would make the file more than 1 MiB larger, or if
+/// [`FixedFile::MAX_PASSES`] passes were not enough.
 ///
 /// ```
 /// use robots_core::check::{Options, Safety, fix};
@@ -129,14 +130,14 @@ pub fn fix(robots: &RobotsTxt, options: &Options, most: Safety) -> FixedFile {
 /// Bounds on the cost of proving the fixes of one file. A fix that cannot be proved safe within
 /// these bounds is treated as unsafe.
 ///
-/// - `MAX_BYTES`: total size of the edited files that are checked to examine fixes one by one.
-///   Checks of fixes that are applied together have a separate budget of the same size.
+/// - `MAX_BYTES`: total size of the edited files that are checked to examine the fixes. If fixes
+///   are then selected to be applied together, the same limit applies again.
 /// - `MAX_COMPARED`: total size of the files whose effect is compared path by path. If a file is
 ///   compared in several readings, its size is counted once for each reading.
 /// - `MAX_FINDINGS_OF_LINT`: number of fixes per lint that are examined one by one.
-/// - `MAX_CHANGES`: number of path-by-path comparisons per lint that may find a changed effect.
-///   After that many changed effects, no more fixes of the lint are compared path by path.
-/// - `MAX_CHANGES_TOGETHER`: number of such comparisons for fixes that are applied together.
+/// - `MAX_CHANGES`: number of changed effects that path-by-path comparisons may find per lint.
+///   After that, no more fixes of the lint are compared path by path.
+/// - `MAX_CHANGES_TOGETHER`: the same limit as `MAX_CHANGES`, for fixes that are applied together.
 const MAX_BYTES: usize = 8 << 20;
 const MAX_COMPARED: usize = 4 << 20;
 const MAX_FINDINGS_OF_LINT: usize = 256;
@@ -153,21 +154,20 @@ const MAX_PROOF_WORK: usize = 1 << 20;
 
 /// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
-    /// The original file. The positions in all edits are positions in the original file.
+    /// The original file. The positions in all edits refer to this file.
     file: RobotsTxt,
     /// Edits that are always applied, in addition to the edits of the tried candidates.
     base: Vec<Edit>,
     /// The file with the edits in `base` applied.
     before: RobotsTxt,
-    /// The options of the report, but no findings are stored, because the prover only counts
-    /// findings.
+    /// The options of the report, but with a limit of zero findings, because the prover only counts
+    /// them.
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
     octets: Cell<usize>,
     compared: Cell<usize>,
-    /// How many more path-by-path comparisons may find a changed effect. If the number is 0, no
-    /// more fixes are compared (`MAX_CHANGES`).
+    /// Remaining number of path-by-path comparisons that may find a changed effect (`MAX_CHANGES`).
     changes: Cell<usize>,
     names: RefCell<NameKeys>,
 }
@@ -216,7 +216,7 @@ impl Prover {
         let mut corrected = vec![false; candidates.len()];
         for of_code in by_code.into_values() {
             self.changes.set(MAX_CHANGES);
-            // Many files repeat one mistake on many lines, so all edits of a lint are first tried
+            // Many files repeat one mistake on many lines, so all fixes of a lint are first tried
             // together.
             let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
             let of_all = match apart.len() {
@@ -245,7 +245,8 @@ impl Prover {
 
     /// Marks safe candidates as unsafe if they are no longer safe once the unsafe candidates are
     /// applied. Repeats this step until no candidate is marked; after `MAX_ROUNDS` steps, marks all
-    /// candidates. Never applies one of two possible corrections, because a person must choose.
+    /// candidates as unsafe. Candidates with `is_choice` are not applied, because a person must
+    /// choose one of two corrections.
     fn confirm(&self, candidates: &mut [Candidate]) {
         for _ in 0..MAX_ROUNDS {
             let rejected = self.rejected(candidates);
@@ -285,8 +286,8 @@ impl Prover {
         rejected
     }
 
-    /// Selects candidates that, applied together, have the outcome `worst` or a better one. `of`
-    /// and the result contain indexes of candidates.
+    /// Selects candidates from `of` whose joint application has the outcome `worst` or a better
+    /// one. All indexes refer to `candidates`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
         self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
@@ -373,8 +374,8 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-/// Returns the candidates that do not conflict with each other. If two candidates conflict, the
-/// later one is left out.
+/// Returns the candidates in `of` that do not conflict with each other. If two candidates conflict,
+/// the later one is left out.
 pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     apart_from(&[], candidates, of)
 }

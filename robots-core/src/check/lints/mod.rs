@@ -1,5 +1,4 @@
-//! The table of all lints. Each lint has its own file in the folder of its topic, such as `paths` or
-//! `sitemaps`.
+//! The table of all lints. Each lint has its own file in the folder of its topic, such as `paths`.
 //!
 //! To add a lint, add its file, its `mod` line and its row in the table. A test checks the examples
 //! of each lint.

@@ -11,8 +11,8 @@ use std::fmt;
 pub use self::embedded::EmbeddedList;
 pub use self::range_list::RangeList;
 
-/// Error for a document that is rejected: it is not a valid address list or key set, or it must not
-/// replace the previous list.
+/// Error for a document that is rejected: it is not a valid address list or key set, or it is a
+/// list that must not replace the previous list.
 ///
 /// `Display` writes the message. If the position is known, it comes before the message: `12:3:
 /// message`. The caller should add the path or URL of the document.

@@ -103,8 +103,8 @@ impl RangeList {
 
     /// Checks whether this list may replace a list that was fetched before.
     ///
-    /// Do not pass an embedded list or the user's own list as `before`. These lists may be old, and
-    /// the operator may have removed most of their addresses since then.
+    /// Do not pass an embedded list or the user's own list as `before`. These lists may be so old
+    /// that the operator has removed most of their addresses.
     ///
     /// # Errors
     ///
@@ -171,8 +171,8 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
         _ => return None,
     };
     let text = text.as_str()?;
-    // Whether a prefix is IPv4 or IPv6 depends on how it is written. For example,
-    // `::ffff:192.0.2.0/120` is an IPv6 prefix.
+    // The notation decides whether a prefix is IPv4 or IPv6. For example, `::ffff:192.0.2.0/120` is
+    // an IPv6 prefix here.
     let prefix: Network = text.parse().ok()?;
     (text.contains(':') != is_v4).then_some(prefix)
 }
@@ -192,8 +192,8 @@ fn without_place(error: &serde_json::Error) -> String {
 /// Maximum supported major version of the list format.
 const MAJOR: u64 = 1;
 
-/// Checks that a version of the form `major.minor` is supported. In JAFAR lists, the media type
-/// contains the version. In older formats, the document contains the version.
+/// Checks that a version of the form `major.minor` is supported. The version is in the media type
+/// of JAFAR lists, and in the document of older formats.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
     if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {

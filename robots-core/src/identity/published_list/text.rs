@@ -23,8 +23,8 @@ pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
         let column = line.find(field).map_or(1, |at| line[..at].chars().count() + 1);
         let prefix: Network = field.parse().map_err(|error| {
             if read.is_empty() {
-                // A document that does not begin with a prefix is probably not a list. So the error
-                // is about the whole document, not about this line.
+                // A document that does not begin with a prefix is probably not a list, so the error
+                // kind is about the whole document, not about this line.
                 return unknown(&format!("{error}"), number + 1, column);
             }
             DocumentError::new(DocumentErrorKind::InvalidLine, format!("{error}")).at(number + 1, column)

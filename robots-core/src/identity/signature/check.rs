@@ -22,8 +22,8 @@ pub(super) type FoundKeys = Result<Arc<KeySet>, UndecidedReason>;
 /// A Web Bot Auth signature that passed all checks that need no key. The key of the signature has
 /// not been looked up yet.
 ///
-/// Checks of equal candidates with the same keys have equal results. So a cache can use a candidate
-/// as the key of a result, until the time that [`until`](Self::until) returns.
+/// Checks of equal candidates with the same keys have equal results. So a candidate can be the key
+/// of a cached result, until the time that [`until`](Self::until) returns.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SignatureCandidate {
@@ -134,8 +134,8 @@ impl SignatureCandidate {
         })
     }
 
-    /// Reports whether the signature covers a component. A signature that covers only `@authority`
-    /// is valid with any method, path and query.
+    /// Reports whether the signature covers a component. A signature that covers only `@authority`,
+    /// for example, is also valid for requests with another method, path or query.
     pub fn covers(&self, component: &RequiredComponent) -> bool {
         component.is_covered_by(&self.base)
     }
@@ -176,8 +176,7 @@ impl SignatureCheck {
         (!candidates.is_empty()).then(|| candidates.into_iter().map(check).collect())
     }
 
-    /// Creates the result for a signature that the request alone showed to be refuted or undecided.
-    /// Its key is not needed.
+    /// Creates the result for a signature whose outcome is known without its key.
     pub(super) const fn of_request(outcome: MethodOutcome) -> Self {
         Self { outcome, directory: None, until: None }
     }

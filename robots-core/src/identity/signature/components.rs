@@ -47,7 +47,7 @@ impl<'l> Components<'l> {
         self.list.items.iter().any(is_target)
     }
 
-    /// Returns the `key` parameters of the components that cover a dictionary field; `None` for a
+    /// Returns the `key` parameter of each component that covers a dictionary field; `None` for a
     /// component that covers the whole field.
     pub(super) fn members_of(&self, field: &str) -> Vec<Option<&str>> {
         let items = self.list.items.iter().filter(|item| text(&item.bare_item) == Some(field));
@@ -178,7 +178,7 @@ fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize)
 }
 
 /// The fields that contain signatures. [`CoveredValues`] does not contain these fields, because the
-/// cache of signature checks compares their lines itself.
+/// cache of signature checks compares the lines of these fields itself.
 pub(super) const SIGNATURE_FIELDS: [&str; 3] = ["signature-input", "signature", "signature-agent"];
 
 /// The values that a signature covers in a request, as received. Requests with equal values have

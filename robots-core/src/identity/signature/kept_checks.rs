@@ -33,8 +33,8 @@ struct KeptSignature {
     window: ValidityWindow,
     directory: DirectoryUrl,
     keyid: String,
-    /// The key set that was used to check the signature. When the directory is fetched again, this
-    /// key set is replaced by a new one, and the cached result is no longer used.
+    /// The key set that was used to check the signature. The next fetch of the directory replaces
+    /// the key set, so the cached result is then no longer used.
     keys: Weak<KeySet>,
 }
 
@@ -73,10 +73,9 @@ impl KeptChecks {
     }
 
     /// Checks the signatures of a request. A signature that does not cover all `required`
-    /// components is left undecided. Returns the results, and an entry for the cache. The results
-    /// and the entry are `None` if the request is not signed. The entry is also `None` if the
-    /// signature fields are too long, or if the results depend on more than the request and the
-    /// loaded keys.
+    /// components is left undecided. Returns the results, and an entry for the cache. Both are
+    /// `None` if the request is not signed. The entry is also `None` if the signature fields are
+    /// too long, or if the results depend on more than the request and the loaded keys.
     pub fn check(
         lines: Vec<u8>,
         message: &MessageHead<'_>,

@@ -1,7 +1,7 @@
 //! The keys of a directory: a JWK Set (RFC 7517). Only Ed25519 keys (RFC 8037) are used.
 //!
 //! **The parser skips unusable keys.** If a key is a point of small order, anybody can forge valid
-//! signatures for the key. `ring` does not check the order.
+//! signatures for the key. `ring` accepts such keys.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,7 +26,7 @@ const TEST_KEY: [u8; 32] = [
 #[non_exhaustive]
 pub struct KeySet {
     keys: Vec<(String, VerifyingKey)>,
-    /// Number of keys that were skipped because they are of another type or unusable.
+    /// Number of keys that were skipped because they have another type or are unusable.
     pub skipped: usize,
     /// Whether signatures with the test key of RFC 9421 are accepted. Set this field only in tests,
     /// because the private key of the test key is public.

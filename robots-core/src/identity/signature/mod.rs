@@ -5,8 +5,8 @@
 //! reads the keys and verifies signatures.
 //!
 //! Older drafts define `Signature-Agent` as a String, later drafts as a Dictionary. In both forms,
-//! the field contains a URL, which [`DirectoryUrl::parse`] interprets: an origin refers to the
-//! directory at its well-known path, and any other URL is the URL of a JWK Set.
+//! the field contains a URL. [`DirectoryUrl::parse`] interprets an origin as the directory at the
+//! origin's well-known path, and any other URL as the URL of a JWK Set.
 //!
 //! 1. Only the first two members of `Signature-Input` with the `tag` `web-bot-auth` are used. A
 //!    request without such a member is treated as not signed.

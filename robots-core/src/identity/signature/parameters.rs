@@ -16,7 +16,7 @@ use crate::identity::MethodOutcome;
 /// another purpose.
 pub(super) const TAG: &str = "web-bot-auth";
 
-/// Maximum error of the signer's clock, in seconds.
+/// Maximum error of the signer's clock that is tolerated, in seconds.
 const SKEW: i64 = 60;
 
 /// Maximum time from `created` to `expires`, in seconds.
@@ -105,7 +105,8 @@ fn named(value: &str, label: &str, covered: &[Option<&str>]) -> Result<Directory
         return match covered {
             [] => Err(Refutation::AgentNotCovered),
             [None] => url(&item),
-            // The signature covers members of the field, but a String has no members.
+            // The signature covers members of the field, but the field is a String, which has no
+            // members.
             _ => Err(Refutation::Unparsable),
         };
     }

@@ -10,7 +10,8 @@ use crate::rules::document::RobotsTxt;
 use crate::rules::text::{self, Tail};
 
 /// Maximum length of a list of patterns that contain wildcards and have the same literal prefix. A
-/// search tries every pattern of a list, so a longer list is replaced by [`Grams`].
+/// search tries every pattern of a list, so the patterns of a longer list are stored in [`Grams`]
+/// instead.
 const SHORT_LIST: usize = 16;
 
 /// Value of `SearchRoot::grams` if the search root has no grams.
@@ -115,7 +116,7 @@ impl<'c> IndexBuilder<'c> {
     }
 
     /// Stores patterns with the same literal prefix in a list. If more than [`SHORT_LIST`] patterns
-    /// have the same prefix, they are not stored, but returned.
+    /// have the same prefix, returns them instead of storing them.
     fn short_lists(&mut self, mut wildcards: Vec<Wildcard>, keys: &mut Vec<Key<'c>>) -> Vec<Wildcard> {
         let prefix = |wildcard: &Wildcard| text::split_prefix(self.candidates.text(wildcard.rank)).0;
         wildcards.sort_by_key(prefix);

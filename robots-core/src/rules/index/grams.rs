@@ -3,8 +3,8 @@
 //!
 //! Three consecutive bytes of a literal are called a gram. Each pattern is stored under its rarest
 //! gram: the gram that occurs least often in all patterns. If several of its grams are equally
-//! rare, the gram that is rarest in paths is used. A pattern without grams is stored under its
-//! rarest byte. A search looks up each gram of the path.
+//! rare, the gram whose bytes are rarest in paths is used. A pattern without grams is stored under
+//! its rarest byte. A search looks up each gram of the path.
 //!
 //! A search remembers the grams whose patterns it has tried, and skips these grams if they occur in
 //! the path again. If there are too many different grams to remember, the search tries all patterns
@@ -103,8 +103,8 @@ impl Grams {
         }
         let mut tried = [0; REMEMBERED];
         let mut count = 0;
-        // The filter is a separate iterator step, so that its loop is tight. It rejects about 19 of
-        // 20 grams.
+        // The filter rejects about 19 of 20 grams. It is a separate iterator step, so that its loop
+        // is tight.
         for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
@@ -147,9 +147,9 @@ enum FiledUnder {
     Octet(u8),
 }
 
-/// For each hash of a gram, the number of its occurrences in all literals. Grams with the same hash
-/// are counted together. So a pattern may be stored under a gram that is not its rarest, which
-/// costs time but never changes a verdict.
+/// Number of occurrences of grams in all literals, per hash. Grams with the same hash are counted
+/// together. So a pattern may be stored under a gram that is not its rarest, which costs time but
+/// never changes a verdict.
 struct Usage {
     counts: Vec<u16>,
     shift: u32,

@@ -8,9 +8,9 @@
 //! does not depend on the number of patterns.
 //!
 //! Patterns with wildcards are grouped by their literal prefix. If only a few patterns have the
-//! same prefix, they are stored in a list at a node of the trie. A larger number of patterns is
-//! stored in [`grams`]. The index only excludes patterns that cannot match. The patterns that it
-//! does not exclude are compared exactly ([`text`](super::text)).
+//! same prefix, they are stored in a list at a node of the trie; otherwise, they are stored in
+//! [`grams`]. The index only excludes patterns that cannot match; all others are compared exactly
+//! ([`text`](super::text)).
 //!
 //! Automata were tried and rejected. With a lazy DFA, a client can choose paths that fill and empty
 //! the cache of the DFA again and again (2.4 ms per verdict). A dense DFA takes seconds and tens of
@@ -32,8 +32,8 @@ use self::trie::{Trie, Tries};
 use super::match_budget::MatchBudget;
 
 /// Maximum number of bytes of a file that are compiled. With this limit, 32 bits are enough for
-/// every index and offset: an encoded pattern is at most three times as long as a written pattern,
-/// and is stored at most four times.
+/// every index and offset: an encoded pattern is at most three times as long as the pattern as
+/// written, and is stored at most four times.
 pub(super) const MAX_READ: usize = 256 << 20;
 
 pub(super) struct RuleIndex {

@@ -3,10 +3,9 @@
 //! Most patterns are excluded without a comparison, because they contain a byte that does not occur
 //! in the path.
 //!
-//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget. The budget
-//! covers all `User-Agent` lines of the request, and all versions of the file that are compared
-//! during a grace period. The unit of work is one compared byte, so the bound is the same on every
-//! machine.
+//! **The work of a verdict is bounded** ([`MatchBudget`]). A request has one budget, which covers
+//! all of its `User-Agent` lines, and all versions of the file that are compared during a grace
+//! period. The unit of work is one compared byte, so the bound is the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -89,8 +88,8 @@ impl Patterns {
     }
 
     /// Returns the best rank of the patterns that match the path, or `best` if none of them is
-    /// better. `wildcards` must be sorted, best first. `known` is the number of bytes of each
-    /// pattern that the caller has already compared.
+    /// better. `wildcards` must be sorted, best first. `known` is the number of bytes at the start
+    /// of each pattern that the caller has already compared.
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
@@ -167,13 +166,13 @@ impl Run {
 
 /// A set of byte classes, with one bit for each of the 64 classes. Each digit and each punctuation
 /// character that is common in paths has its own class. The two cases of a letter share a class.
-/// All other bytes share one class. A pattern cannot match a path that contains no byte of one of
-/// the pattern's classes.
+/// All other bytes share one class. A pattern can match a path only if the path contains bytes of
+/// all classes in the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct OctetSet(u64);
 
-/// The bytes that have a class of their own. In a set, these classes come after the classes of the
-/// letters.
+/// The bytes that have a class of their own. In a set, the bits of these classes follow the bits of
+/// the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
 impl OctetSet {

@@ -1,13 +1,13 @@
-//! A radix trie of the patterns without wildcards, and of the literal prefixes of all other
-//! patterns. A verdict needs one walk along the path, regardless of the number of patterns.
+//! A radix trie of the patterns without wildcards, and of literal prefixes of patterns with
+//! wildcards. A verdict needs one walk along the path, regardless of the number of patterns.
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
-//! walk need not remember earlier nodes. A pattern at a node above may take precedence, because the
-//! priority is the length of a pattern as written, not as encoded. The nodes of one trie are in
-//! breadth-first order, so the children of a node are adjacent.
+//! walk need not remember earlier nodes. A pattern at a node above is shorter when encoded, but may
+//! be longer as written, and so take precedence. The nodes of one trie are in breadth-first order,
+//! so the children of a node are adjacent.
 //!
-//! Existing crates for radix trees store one value per key. They cannot store the best rank of a
-//! node and all nodes above, and they cannot store all tries of a file in one vector.
+//! Existing crates for radix trees store one value per key. They can store neither the best rank of
+//! a node and all nodes above, nor all tries of a file in one vector.
 
 use super::candidates::Rank;
 
@@ -60,7 +60,8 @@ struct Node {
     firsts: u64,
     /// Index of the first child, or offset of the table in `Tries::tables`.
     children: u32,
-    /// Best rank of the literal patterns at this node and at all nodes above.
+    /// Best rank of the patterns without wildcards and without `$` at this node and at all nodes
+    /// above.
     best: Rank,
     /// Index of the node's [`NodeEnd`] in `Tries::ends`.
     end: u32,
@@ -73,7 +74,8 @@ struct Node {
 /// their parent, so many nodes share one `NodeEnd`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct NodeEnd {
-    /// Best rank for a path that ends at this node.
+    /// Best rank of the patterns with `$` at this node; in the result of [`Tries::walk`], of all
+    /// matching patterns without wildcards.
     pub(super) rank: Rank,
     /// Index of this node's list of wildcards. If the node has no list, this is the index of the
     /// nearest list at a node above.
@@ -108,8 +110,8 @@ struct PendingNode {
 }
 
 impl Tries {
-    /// Adds a trie. Calls `found` with the index of each list and the index of the nearest list
-    /// above it.
+    /// Adds a trie of `keys`. Calls `found` with the index of each list and the index of the
+    /// nearest list above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
         keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
@@ -322,7 +324,7 @@ struct Jumps {
 
 impl Jumps {
     /// Creates the hash table. `None` if there are too few jumps to be useful. No two jumps may
-    /// have the same bytes, and no byte of a jump may be zero.
+    /// have the same bytes, and none of these bytes may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
         if jumps.len() < FEW_LINKS {
             return None;

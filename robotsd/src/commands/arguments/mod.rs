@@ -34,7 +34,8 @@ pub(in crate::commands) struct WithinArgs {
 }
 
 impl WithinArgs {
-    /// Refuses URLs, and files outside the folder. The error does not contain the URL or path.
+    /// Returns an error for a URL, for a file outside the folder of `--within`, or for a file in a
+    /// `.git` folder. The error does not contain the URL or path.
     pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
@@ -59,7 +60,7 @@ impl WithinArgs {
         }
     }
 
-    /// Adds the path to the error of [`refuse`](Self::refuse).
+    /// Like [`refuse`](Self::refuse), but the error contains the path.
     pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
         self.refuse(path).map_err(|error| named(path, &error))
     }
@@ -75,9 +76,9 @@ pub(in crate::commands) struct SiteHosts {
     logged: String,
     sites: Vec<String>,
     patterns: Vec<String>,
-    /// Host maps, each with the name of the selected site or file, which must be the value for a
-    /// host. The first map assigns hosts to the sites of the config. If the selected site has one
-    /// file per host, a second map assigns hosts to these files.
+    /// Host maps, each with the value that it must return for a host of the selection: the name of
+    /// the selected site or file. The first map assigns hosts to the sites of the config. If the
+    /// selected site has one file per host, a second map assigns hosts to these files.
     owners: Vec<(HostMap<String>, String)>,
 }
 
@@ -107,8 +108,8 @@ impl SiteHosts {
         self
     }
 
-    /// Reports whether a request is for the site. `host` may have a port, and is empty if the
-    /// request has no host.
+    /// Reports whether a request to `host` is for the site. `host` may contain a port, and is empty
+    /// if the request has no host.
     pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }

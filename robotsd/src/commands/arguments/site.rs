@@ -31,7 +31,7 @@ use crate::render::{finding_line, printable, printable_path};
 use crate::sites;
 use crate::target_url::TargetUrl;
 
-/// Default file, if the command line contains neither a file nor a config.
+/// File that is read if the command line contains neither a file nor a config.
 pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
 
 /// Hint that follows the error message about a missing default file.
@@ -68,8 +68,7 @@ pub(in crate::commands) struct SelectedSite {
     pub(in crate::commands) sees_all: bool,
     retrieval: RetrievalSettings,
     configured: Option<ConfiguredSite>,
-    /// The state directory, and the state of the site in this directory. The directory and the
-    /// state are read on first use.
+    /// The state directory and the site's state in it, both read on first use.
     kept: OnceLock<(Option<StateDir>, Remembered)>,
 }
 
@@ -78,7 +77,7 @@ pub(in crate::commands) struct SelectedSite {
 pub(in crate::commands) struct EvidencePlaces {
     /// Folder where a running robotsd saves the lists that it fetches.
     saved: Option<PathBuf>,
-    /// Local copies of published lists, which the config names, by URL of the list.
+    /// Paths of local copies of published lists, according to the config, by URL of the list.
     files: HashMap<String, PathBuf>,
     /// Resolvers for name look-ups. If the list is empty, the system's resolvers are used.
     pub(in crate::commands) resolvers: Vec<SocketAddr>,
@@ -120,8 +119,8 @@ impl SiteArgs {
         let (path, origin) = match (config_of_environment(), &self.site) {
             (Some(path), _) => (path, CONFIG_VARIABLE),
             (None, None) => return Ok(None),
-            // `--site` without a config is an error, because the command would check or edit a file
-            // that does not belong to the site.
+            // `--site` without a config is an error, because the command would otherwise check or
+            // edit a file that does not belong to the site.
             (None, Some(site)) => match config_if_any(None) {
                 Some(path) => (path, "the default"),
                 None => {
@@ -147,8 +146,8 @@ impl SiteArgs {
     /// host of all URLs in `files` and `urls`, or the only site of the config if no site serves
     /// this host.
     ///
-    /// Returns an error if there is no such site. However, if only the environment names the config
-    /// and `files` is not empty, the config is ignored.
+    /// Returns an error if there is no such site. If only the environment names the config, and
+    /// `files` is not empty, ignores the config instead.
     pub(in crate::commands) fn select_for(&self, files: &[&Path], urls: &[&str]) -> io::Result<SelectedSite> {
         let (retrieval, settings, evidence) = (self.retrieval.clone(), Default::default(), Default::default());
         let without =
@@ -203,7 +202,7 @@ impl EvidencePlaces {
         }
     }
 
-    /// Returns the copies of the list at a URL. `serve` would use the first copy when it starts.
+    /// Returns the local copies of the list at a URL. At start, `serve` would use the first copy.
     /// For each copy that cannot be read, calls `note` with the reason.
     pub(in crate::commands) fn list_copies(&self, url: &str, mut note: impl FnMut(String)) -> Vec<ListCopy> {
         let copies = ListCopy::all(url, self.saved.as_deref(), self.files.get(url).map(PathBuf::as_path));
@@ -257,8 +256,7 @@ impl SelectedSite {
         }
     }
 
-    /// Returns the header fields that the config adds to responses, and `None` if there is no
-    /// config.
+    /// Returns the header fields that the config adds to responses; `None` if there is no config.
     pub(in crate::commands) fn signals(&self) -> Option<&Signals> {
         self.configured.as_ref().map(|configured| &configured.site.signals)
     }
@@ -267,9 +265,9 @@ impl SelectedSite {
         Retriever::new(&self.retrieval)
     }
 
-    /// Reads the robots.txt `named`. If `named` is `None`, reads the site's robots.txt or, without
-    /// a config, the default file. If the site's file is not the live version, prints a note to
-    /// stderr.
+    /// Reads the robots.txt at `named`. If `named` is `None`, reads the site's robots.txt, or the
+    /// default file if there is no config. Prints a note to stderr if the site's file is not the
+    /// live version.
     pub(in crate::commands) fn robots(&self, named: Option<&Path>) -> io::Result<RobotsFile> {
         match (named, &self.configured) {
             (Some(name), _) => self.named(name),
@@ -384,8 +382,8 @@ impl RobotsFile {
     ///
     /// A file that is not text is an error, because it has no rules and would look like a file that
     /// allows everything. An HTML page or an error message that was saved as robots.txt also has no
-    /// rules, and is an error if `pages` is `Refuse`. Any file is accepted for the reference
-    /// parser, because the user wants to know how that parser reads the file.
+    /// rules, and is an error if `pages` is `Refuse`. With [`Reading::Reference`], any file is
+    /// accepted, because the user wants to know how the reference parser reads it.
     pub(in crate::commands) fn evaluator(
         self,
         reading: Reading,
@@ -410,8 +408,8 @@ impl RobotsFile {
     }
 }
 
-/// Returns a hint for the error: the file that the user may have meant. The hint is empty unless
-/// the file is missing.
+/// Returns a hint for the error: the file that the user may have meant. The hint is empty if the
+/// error is not about a missing file.
 pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
     let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
     let of_git = || {
@@ -426,8 +424,8 @@ pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> Strin
 }
 
 impl ConfiguredSite {
-    /// Returns the robots.txt as `serve` would serve it, without appended lists that would have to
-    /// be fetched.
+    /// Returns the robots.txt as `serve` would serve it, but leaves out appended lists that would
+    /// have to be fetched.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
         let (fragments, problems) = sites::parts_at_hand(&self.site.append);
@@ -463,8 +461,8 @@ impl ConfiguredSite {
         }
     }
 
-    /// Reads the file for a host. Opens the folder in the same way as `serve`, so that each file
-    /// name represents the same host as on the server.
+    /// Reads the file for a host. Opens the folder as `serve` does, so that each file name
+    /// represents the same host as on the server.
     fn robots_of_host(&self, path: &Path, fallback: &str) -> io::Result<RobotsFile> {
         let name = &self.site.name;
         let directory = open_folder(path, fallback)?;
@@ -533,7 +531,7 @@ fn find(config: &Config, path: &Path, wanted: Option<&str>) -> Result<Configured
         }
     }
     let hosts = sites_of(config);
-    // A value without a dot is probably a misspelled site name. Such a value must not be looked up
+    // A value without a dot or colon is probably a misspelled site name. It must not be looked up
     // as a host, because a site for all hosts would match it.
     match hosts.get(wanted).filter(|_| wanted.contains(['.', ':'])) {
         Some(site) => Ok(found(site, Some(wanted))),

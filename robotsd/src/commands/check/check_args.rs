@@ -207,7 +207,7 @@ fn explain(out: &mut impl Write, lint: &Lint) -> io::Result<()> {
     )
 }
 
-/// Explains a lint about servers' responses, which has no example files.
+/// Explains a lint about servers' responses. Such a lint has no example files.
 fn explain_answer(out: &mut impl Write, lint: &AnswerLint) -> io::Result<()> {
     write_why(out, lint.code, lint.severity, lint.summary, lint.why)?;
     writeln!(

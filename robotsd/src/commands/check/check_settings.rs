@@ -155,12 +155,12 @@ fn unknown(code: &str) -> (String, String) {
     (format!("no lint has the code {code:?}"), hint)
 }
 
-/// Finds the nearest settings file: searches the folder, and then the folders above it.
+/// Finds the nearest settings file, in the folder or in the folders above it.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     for folder in folder.ancestors().take(MAX_FOLDERS) {
         let file = folder.join(NAME);
-        // A file that cannot be examined counts as found: the caller then tries to read the file,
-        // and reports the error.
+        // Any error that does not count as absence means that there is a file: the caller tries to
+        // read it, and reports the error.
         if !matches!(fs::metadata(&file), Err(error) if is_absent(&error)) {
             return Some(file);
         }

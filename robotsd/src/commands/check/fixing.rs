@@ -1,7 +1,7 @@
 //! `--fix`, `--unsafe-fixes` and `--diff`: corrects files in place, or shows the differences.
 //!
 //! A file is replaced as a whole or not at all ([`replace`]). The effect of an unsafe fix on
-//! crawlers is printed in the same way as by `robotsd diff`.
+//! crawlers is printed as in the output of `robotsd diff`.
 
 use std::fs::{self, Metadata};
 use std::io::{self, Write};
@@ -58,7 +58,7 @@ impl<'a> FixRun<'a> {
         Err((file.to_owned(), io::Error::other(fault)))
     }
 
-    /// Reports whether the corrected text is written to standard output, so that findings are
+    /// Reports whether the corrected text is written to standard output. In that case, findings are
     /// written to standard error.
     pub(super) fn is_filter(&self) -> bool {
         self.args.fixing.fix && has_stdin(&self.args.paths)
@@ -203,8 +203,7 @@ fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hun
 }
 
 /// Formats a range of lines for a unified diff: the number of the first line (counted from 1), and
-/// the count of lines unless it is 1. For an empty range, the number is the number of the line
-/// before the range.
+/// the count of lines if it is not 1. An empty range has the number of the line before it.
 fn unified_range(lines: &Range<u32>) -> String {
     match lines.len() {
         0 => format!("{},0", lines.start),
@@ -236,9 +235,9 @@ fn write_lines(
 /// Replaces the content of a file. `read` is the content that the caller read from the file.
 ///
 /// The new file is written next to the old file, with the same mode, owner and group, and then
-/// renamed. If the path is a symbolic link, its target is replaced. Nothing is written if the
-/// replacement would lose a hard link to the file, the file's group, or changes that were saved
-/// after the file was read.
+/// renamed. If the path is a symbolic link, its target is replaced. Returns an error, and does not
+/// change the file, if it is read-only or has another hard link, if its group cannot be kept, or if
+/// its content has changed since the caller read it.
 pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;

@@ -70,7 +70,8 @@ struct FrontPageMarkdown<'a> {
     page: &'a FrontPage,
 }
 
-/// Lists the allowed crawlers of a kind, and the disallowed crawlers of this kind.
+/// Returns the list of allowed crawlers of a kind, and the list of disallowed crawlers of this
+/// kind.
 fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
     let side = |access, shown| {
         let is_meant = |row: &&FrontPageAccess| row.kind == *kind && row.access == access;

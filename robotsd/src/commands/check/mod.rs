@@ -48,8 +48,8 @@ pub(crate) use self::check_args::CheckArgs;
 pub(in crate::commands) use self::check_settings::CheckFile;
 pub(in crate::commands) use self::fixing::{replace, write_difference};
 
-/// Maximum number of findings per lint with `--verbose`, more than any file that a person wrote
-/// has.
+/// Maximum number of findings per lint with `--verbose`. Files that people write have fewer
+/// findings.
 const MAX_SHOWN: usize = 100_000;
 
 /// Note that is printed after a check without a config, because the settings of a site can lead to
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     Ok(match written.and_then(|()| out.flush()) {
         Ok(()) => exit_code(&summary, args),
         Err(error) => {
-            // The reader of a closed pipe does not need the remaining output.
+            // A closed pipe is not reported, because its reader wants no more output.
             if error.kind() != io::ErrorKind::BrokenPipe {
                 complain(&format_args!("standard output: {error}"));
             }
@@ -191,8 +191,8 @@ struct CheckOutput<'a> {
     settings: &'a EvaluatorSettings,
     summary: &'a mut CheckSummary,
     sarif: SarifLog,
-    /// Errors of settings files that have been printed. An error is not printed again for other
-    /// checked files that the same settings file applies to.
+    /// Errors of settings files that have been printed. Each error is printed once, even if the
+    /// settings file applies to several checked files.
     faults: BTreeSet<String>,
 }
 

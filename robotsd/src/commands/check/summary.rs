@@ -24,7 +24,7 @@ pub(super) struct CheckSummary {
     pub(super) is_cut: bool,
     /// Numbers of findings with a safe fix and with an unsafe fix, in this order.
     fixable: [usize; 2],
-    /// Whether some findings were only counted, so that it is unknown whether they can be fixed.
+    /// Whether some findings were only counted. It is unknown whether these findings can be fixed.
     has_omitted: bool,
     /// Number of findings by severity, in the order of [`Severity::ALL`].
     found: [usize; 3],
@@ -154,8 +154,8 @@ impl<'r> FindingGroups<'r> {
         self.0.iter().rev().max_by_key(|group| group.count).map(|group| (group.first.code, group.count))
     }
 
-    /// Writes a snippet for each finding, but only one for a code with more than [`SHOWN_WHOLE`]
-    /// findings.
+    /// Writes a snippet for each finding, but only one snippet per code if the code has more than
+    /// [`SHOWN_WHOLE`] findings.
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,

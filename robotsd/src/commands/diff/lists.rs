@@ -21,11 +21,11 @@ use crate::sites::open_sitemap;
 /// Maximum number of lost pages that are shown per list and group of crawlers.
 const SHOWN: usize = 10;
 
-/// Phrase for the pages of all sitemaps, which follows the word "pages" in output.
+/// Phrase for the pages of all sitemaps. In the output, it follows the word "pages".
 pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
 
-/// Phrase for the pages that any search engine requested according to the logs, which follows the
-/// word "pages" in output.
+/// Phrase for the pages that any search engine requested according to the logs. In the output, it
+/// follows the word "pages".
 const REQUESTED: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
@@ -93,11 +93,11 @@ struct ListRead {
     pages: usize,
 }
 
-/// The pages of one list that the change disallows for certain search engines, which all obey the
-/// same groups of the file.
+/// The pages of one list that the change disallows for certain search engines. All these search
+/// engines obey the same groups of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct ListLoss {
-    /// Description of the list of pages, which follows the word "pages" in output.
+    /// Description of the list of pages. In the output, it follows the word "pages".
     pub(super) of: String,
     pub(super) crawlers: Vec<String>,
     /// Pages that the old file allows, but the new file disallows. `allowed` counts all pages that
@@ -174,7 +174,8 @@ impl PageListArgs {
             found.add_requests(&requests, old, new);
         }
         if let Some(most) = self.max_loss {
-            // Nothing can be lost from a list without pages, so `--max-loss` would never fail.
+            // A list without pages is an error, because it cannot lose any page, so `--max-loss`
+            // would never fail.
             let fault = match found.lists.iter().find(|list| list.pages == 0) {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: specify pages with --sitemap, --urls or --log".to_owned())
@@ -226,7 +227,7 @@ impl ListLosses {
         self.lists.push(ListRead { of, pages: pages.len() });
     }
 
-    /// Adds the losses of each search engine, measured by its own requests in the log.
+    /// Adds the loss of each search engine, measured by its own requests in the log.
     fn add_requests(&mut self, requests: &SearchRequests, old: &Evaluator, new: &Evaluator) {
         let of = "that it requested in the log";
         let mut pages_read = 0;

@@ -2,7 +2,7 @@
 //!
 //! Exit status:
 //!
-//! - 0 if none of the conditions for 1 and 2 is true, even if the files differ;
+//! - 0 if neither 1 nor 2 applies, even if the files differ;
 //! - 1 if `--forbid` forbids one of the changes, or the loss exceeds `--max-loss`;
 //! - 2 if a file could not be read, `--forbid` names a crawler that does not exist, or comparing
 //!   the files took too long.

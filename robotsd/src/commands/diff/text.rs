@@ -106,8 +106,8 @@ fn width(effect: &Effect) -> usize {
 }
 
 /// Lists the crawlers that a change of the group for `*` does not affect, because another group
-/// contains their own name or the name of a related crawler. Returns `None` if the change affects
-/// all of these crawlers.
+/// contains their own name or the name of a related crawler. Returns `None` if there are no such
+/// crawlers.
 fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
     let of_class = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
@@ -257,8 +257,8 @@ fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     }
 }
 
-/// Maximum size of a comment on a pull request, in bytes. Rows that exceed it are left out. GitHub
-/// allows 65,536 characters.
+/// Maximum size of a comment on a pull request, in bytes. Further rows are left out. GitHub allows
+/// 65,536 characters.
 const MAX_BYTES: usize = 48 << 10;
 
 /// Maximum length of a path, pattern or list of crawlers in a row, in characters.

@@ -1,6 +1,6 @@
 //! `robotsd explain --batch`: reads JSON questions and writes JSON answers, one per line, in the
-//! same order. The sender of a request is identified only by the evidence in the question: the
-//! command does not fetch lists or look up names.
+//! order of the questions. The sender of a request is identified only by the evidence in the
+//! question: the command does not fetch lists or look up names.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -174,8 +174,8 @@ impl BatchQuestion {
         self.headers.as_deref().unwrap_or_default()
     }
 
-    /// Returns the values of a header field, without the white space around them, which is not part
-    /// of a value (RFC 9110, section 5.5).
+    /// Returns the values of a header field. Removes the white space around a value, because it is
+    /// not part of the value (RFC 9110, section 5.5).
     fn lines<'q>(&'q self, wanted: &'static str) -> impl Iterator<Item = &'q str> {
         let lines = self.fields().iter().filter(move |(name, _)| name.eq_ignore_ascii_case(wanted));
         lines.map(|(_, value)| value.trim_matches([' ', '\t']))
@@ -191,8 +191,8 @@ impl BatchQuestion {
     }
 
     /// Identifies the sender. If only the signature names a crawler, also returns this crawler.
-    /// Returns `None` if the question contains no evidence about the sender, or if its URL is valid
-    /// only for the reference parser.
+    /// Returns `None` if the question contains no evidence about the sender, or if the URL in the
+    /// question is valid only for the reference parser.
     fn identify(
         &self,
         evaluator: &Evaluator,
@@ -210,7 +210,8 @@ impl BatchQuestion {
         let fields = self.fields();
         let authority = url.host().and_then(|host| std::str::from_utf8(host).ok());
         let authority = authority.or(self.lines("host").next());
-        // A path has no scheme, so https is assumed, because most sites use it.
+        // If the question contains only a path, the scheme is assumed to be https, because most
+        // sites use it.
         let scheme = if url.host().is_none() || url.is_https() { "https" } else { "http" };
         let target = String::from_utf8_lossy(url.path());
         let message = MessageHead::new(&self.method, scheme, authority, &target, &fields);
@@ -282,8 +283,8 @@ impl EvaluatorCache<'_> {
         self.evaluators.get(&key).ok_or_else(|| "the robots.txt is not in the cache".to_owned())
     }
 
-    /// Reads the robots.txt that a question names or contains. Error messages contain the name in
-    /// the result.
+    /// Reads the robots.txt that a question names or contains. The name in the result is for error
+    /// messages.
     fn read(&self, question: &BatchQuestion) -> Result<RobotsFile, String> {
         let (name, bytes) = match (&question.robots, &question.robots_base64) {
             // Standard input contains the questions, so the path `-` is the name of a file.

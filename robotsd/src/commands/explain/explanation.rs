@@ -51,7 +51,7 @@ impl Requester {
         Self::Agents { agents: agents.to_vec(), is_star: named_as == NamedAs::Star }
     }
 
-    /// Returns the requester for the `User-Agent` lines of a request, as a server reads them: a
+    /// Returns the requester that a server recognizes in the `User-Agent` lines of a request. A
     /// field that contains only the name of a crawler does not always identify the crawler.
     pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
@@ -122,8 +122,8 @@ pub(super) struct ExplainedRequest<'a> {
 }
 
 impl ExplainedRequest<'_> {
-    /// Returns the host of the URL, or the host of the site. Returns `None` if neither host is
-    /// known, so that the explanation applies to every host that serves the file.
+    /// Returns the host of the URL, or the host of the site. `None` if neither is known; the
+    /// explanation then applies to every host that serves the file.
     pub(super) fn host(&self) -> Option<String> {
         let (_, hosts) = self.site.hosts().unwrap_or_default();
         match (self.url.host(), hosts) {
@@ -148,8 +148,8 @@ impl ExplainedRequest<'_> {
         fields.map(|(name, value)| format!("{name}: {}", printable(value.as_bytes()))).collect()
     }
 
-    /// Returns the name and the hosts of the site if the host of the URL belongs to another site,
-    /// and `None` otherwise.
+    /// Returns the name and the hosts of the selected site if the URL belongs to another site;
+    /// otherwise `None`.
     pub(super) fn other_site(&self) -> Option<(&str, String)> {
         let (name, hosts) = self.site.hosts()?;
         let is_own = |host| self.site.serves(self.url.is_https(), host);
@@ -175,9 +175,9 @@ pub(super) struct Explanation<'e> {
     pub(super) agent: Option<Agent>,
     /// The response to a refused request; `None` if the request is not refused.
     pub(super) refusal: Option<ExpectedRefusal>,
-    /// Product tokens that the crawler or agent obeys.
+    /// Product tokens that the requester obeys.
     tokens: Vec<ProductToken>,
-    /// Whether the group for `*` applies if no other group applies.
+    /// Whether the requester obeys the group for `*` if no other group applies.
     pub(super) fallback: Fallback,
 }
 
@@ -261,7 +261,7 @@ impl<'e> Explanation<'e> {
     }
 
     /// Reports whether the agent is a search engine that no group names. The policy does not limit
-    /// the request rate of a search engine that no group names.
+    /// the request rate of such a search engine.
     pub(super) fn is_spared_engine(&self) -> bool {
         let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
         is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)
@@ -287,12 +287,12 @@ impl<'e> Explanation<'e> {
         self.evaluator.rules.select(&self.tokens, Fallback::Star)
     }
 
-    /// Returns every rule that matches, in every form of the path.
+    /// Returns all matching rules, for each form of the path.
     pub(super) fn trace(&self, path: &RequestPath<'_>) -> Option<Trace<'e>> {
         let decider = self.verdict?.group()?.line();
         let own = self.tokens.as_slice();
-        // The policy selected the groups with one of the three combinations of tokens and fallback
-        // in `choices`: the combination that selects the deciding group.
+        // `choices` contains all combinations of tokens and fallback that the policy may have used
+        // to select the groups. The policy used the combination that selects the deciding group.
         let first = &own[..own.len().min(1)];
         let choices = [(own, Fallback::Nothing), (first, Fallback::Nothing), (&own[..0], Fallback::Star)];
         let mut selections = choices.into_iter().map(|(tokens, of)| self.evaluator.rules.select(tokens, of));
@@ -300,7 +300,8 @@ impl<'e> Explanation<'e> {
         Some(selection.trace(path))
     }
 
-    /// Returns the token whose groups were chosen, or `None` if the groups for `*` were chosen.
+    /// Returns the token that selected the groups in `trace`; `None` if the groups for `*` were
+    /// selected.
     pub(super) fn token_of(&self, trace: &Trace<'_>) -> Option<&ProductToken> {
         let line = |group: &Group<'_>| group.line();
         self.tokens.iter().find(|token| {

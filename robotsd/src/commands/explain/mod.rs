@@ -265,7 +265,7 @@ impl ExplainArgs {
 }
 
 /// Refuses a name that is similar to the name of a crawler, and a value that is only part of a
-/// header, because the user may have meant a different client from the one that would be explained.
+/// header, because the user may have meant another client.
 fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<()> {
     for name in user_agents {
         let shown = printable(name);

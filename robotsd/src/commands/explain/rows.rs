@@ -47,7 +47,7 @@ pub(super) fn write_csv(
     out.write_all(row.as_bytes())
 }
 
-/// Writes the names of the crawlers above the rows of [`matrix_row`].
+/// Writes the heading of a matrix: the names of the crawlers, in the columns of [`matrix_row`].
 pub(super) fn matrix_head<'n>(out: &mut impl Write, crawlers: impl IntoIterator<Item = &'n str>) -> io::Result<()> {
     for name in crawlers {
         write!(out, "{:width$}  ", printable(name), width = width(name))?;
@@ -89,10 +89,10 @@ struct ExplanationJson<'a> {
     method: &'a str,
     access: Access,
     agent: Option<AgentSummary<'a>>,
-    /// The token whose groups were chosen; `null` if the groups for `*` were chosen, or if no group
-    /// applies.
+    /// The token that selected the groups; `null` if the groups for `*` were selected, or if no
+    /// group applies.
     token: Option<String>,
-    /// Chosen groups, each with its line and names.
+    /// Selected groups, each with its line and names.
     groups: Vec<Value>,
     /// Form of the path that the deciding rule matches.
     form: PathForm,
@@ -102,7 +102,7 @@ struct ExplanationJson<'a> {
     /// Minimum delay between the agent's requests, according to the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     crawl_delay: Option<ExplainedDelay>,
-    /// Usage preferences of the file for the agent and the path, with their line.
+    /// Usage preferences for the agent and the path, with the line of the file that states them.
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Value>,
     /// URLs of the licences for the agent.
@@ -120,8 +120,8 @@ struct ExplanationJson<'a> {
     /// Number of rules in the file that are not enforced until `grace_end`.
     #[serde(skip_serializing_if = "Option::is_none")]
     grace_rules: Option<usize>,
-    /// Status of the response to a refused request, and the number of the refusal case in the
-    /// config. The status is `null` if an upstream sends the response.
+    /// Status of the response to a refused request, and the number of the `[[site.refusal.case]]`
+    /// that determines it. The status is `null` if an upstream sends the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     refusal: Option<ExpectedRefusal>,
     /// Result of checking the sender; `None` if no address was given.

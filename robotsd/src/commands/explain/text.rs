@@ -1,5 +1,5 @@
-//! An explanation as text: one sentence that answers whether this crawler may fetch this URL and
-//! names the deciding line, followed by the lines of the file.
+//! An explanation as text. The first sentence states whether the crawler may fetch the URL, and
+//! names the deciding line. The lines of the file follow.
 //!
 //! `text.txt` is the template; this module computes the values for it.
 
@@ -62,13 +62,13 @@ impl ExplainedRequest<'_> {
         Some(answer + &by.unwrap_or_default())
     }
 
-    /// Describes the rules that are in the same grace period as the deciding rule.
+    /// Describes the rules in the grace period of the deciding rule.
     fn grace(&self) -> Option<String> {
         let (rules, end) = (self.explanation.grace_rules()?, self.explanation.grace_end?);
         Some(young_rules(rules, &rfc3339(end)))
     }
 
-    /// Returns a line of the file, with its file name and number.
+    /// Returns a line of the file, preceded by the name of the file and the line number.
     fn line(&self, number: usize) -> String {
         let text = self.explanation.evaluator.robots().lines().nth(number.saturating_sub(1));
         let text = text.map_or_else(String::new, |line: Line<'_>| printable(line.bytes()));
@@ -107,8 +107,8 @@ impl ExplainedRequest<'_> {
     }
 
     /// Returns a note if the crawler's own group allows the path, but the group for `*` would
-    /// disallow it. Many owners expect the rules for `*` to apply in addition to the crawler's own
-    /// group. Without a note, returns an empty string.
+    /// disallow it; otherwise an empty string. Many owners expect the rules for `*` to apply in
+    /// addition to the crawler's own group.
     fn without_own_group(&self) -> String {
         let is_judged = self.explanation.fallback == Fallback::Star && matches!(self.method, "GET" | "HEAD");
         let star = self.rule_of_star().filter(|_| is_judged && self.explanation.access == Access::Allow);
@@ -170,7 +170,8 @@ impl ExplainedRequest<'_> {
     }
 }
 
-/// Returns the forms of the path that are shown. The flag of the deciding form is `true`.
+/// Returns the forms of the path that are shown, each with a flag that is `true` for the deciding
+/// form.
 fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTrace<'a>, bool)> {
     let deciding = trace.deciding();
     let forms = trace.forms.iter().map(move |form| {
@@ -180,7 +181,7 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
     forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
 }
 
-/// Reports whether a rule that matches the deciding form of the path is the deciding rule.
+/// Reports whether `rule` is the deciding rule. `rule` must match the deciding form of the path.
 fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
     trace.verdict.rule().filter(|rule| !rule.pattern().is_empty()).is_some_and(|decider| decider.line() == rule.line())
 }
@@ -220,8 +221,8 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     first_few(group.names().map(|name| printable(name.value())), NAMES)
 }
 
-/// Describes the form of the path that the rule matches. The result is empty if the request
-/// contains the path in this form.
+/// Describes the form of the path that the rule matches. The result is empty if this is the form of
+/// the path in the request.
 fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();

@@ -33,7 +33,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     if !is_user_agent(name) {
         return Vec::new();
     }
-    // The items contain the range to replace, because an editor may treat a hyphen as the end of
+    // The items state which range they replace, because an editor may treat a hyphen as the end of
     // the word.
     let rest = after.find([' ', '\t', '#']).unwrap_or(after.len());
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);

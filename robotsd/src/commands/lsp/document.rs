@@ -3,8 +3,8 @@
 //! **The buffer is not the file.** The editor decodes the file and removes a byte order mark. Lints
 //! about bytes therefore check the file on disk, whenever the document is opened or saved.
 //!
-//! **Only the bytes that crawlers read are parsed.** Responses are therefore fast even if the
-//! document is huge.
+//! **Only the bytes that crawlers read are parsed.** Therefore, the server responds quickly even if
+//! the document is huge.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub(super) struct Document {
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
     pub(super) is_due: bool,
-    /// Whether the editor requests diagnostics, so that the server does not publish them.
+    /// Whether the editor requests diagnostics. If so, the server does not publish them.
     pub(super) is_pulled: bool,
     /// Findings about the bytes of the file, computed when the document was last opened or saved.
     pub(super) on_disk: Vec<Finding>,

@@ -1,5 +1,5 @@
-//! Hovers, which show facts about a crawler, or the crawlers and URLs that a rule applies to. This
-//! module also finds the groups that apply to a crawler.
+//! Hovers: facts about a crawler, or the crawlers and URLs that a rule applies to. This module also
+//! finds the groups that apply to a crawler.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -172,8 +172,7 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
     ProductToken::from_name(name.value()).is_some_and(|token| registry.knows(&token))
 }
 
-/// States how many URLs of the list a rule matches, and for how many of them it is the deciding
-/// rule.
+/// States how many URLs of the list a rule matches, and how many of them it decides.
 fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();

@@ -44,7 +44,7 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether a waiting message changes or closes a document, so that results about the
+    /// Reports whether a waiting message changes or closes a document. If so, results about the
     /// current text of the document are outdated.
     pub(super) fn has_change_of(&self, uri: &str) -> bool {
         self.look();
@@ -57,8 +57,7 @@ impl<'c> Inbox<'c> {
         })
     }
 
-    /// Reports whether work on a document should continue. `began` is the time when this work
-    /// began.
+    /// Reports whether work on a document should continue. `began` is the time when the work began.
     pub(super) fn permits_work(&self, uri: &str, began: Instant) -> bool {
         !self.has_change_of(uri) && (self.waiting.borrow().is_empty() || began.elapsed() < MAX_WAIT)
     }

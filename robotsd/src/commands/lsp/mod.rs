@@ -1,7 +1,7 @@
 //! `robotsd lsp`: a language server for robots.txt files, on standard input and output.
 //!
-//! The server knows who obeys a rule, which group decides, and what a fix changes. It uses the
-//! checks of `robotsd check`, and does not use the network.
+//! The server shows which crawlers obey a rule, which group decides, and what a fix changes. It
+//! applies the checks of `robotsd check`, and does not use the network.
 //!
 //! [`server`] lists the capabilities, and calls the handler of each request.
 //!

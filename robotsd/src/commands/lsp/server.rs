@@ -2,8 +2,8 @@
 //!
 //! **Diagnostics are computed when no message is waiting.** A burst of changes therefore leads to
 //! only one check. A check ends early if the document changes during the check, so no outdated
-//! diagnostics are published. If a request needed the result of a check that ended early, the
-//! response is an error that makes the editor send the request again.
+//! diagnostics are published. If a request needs the result of a check that ended early, the server
+//! responds with an error that makes the editor send the request again.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -263,8 +263,8 @@ impl<'c> Server<'c> {
         })
     }
 
-    /// Stops publishing the diagnostics of a document, because the editor requests them itself, and
-    /// would show published diagnostics twice.
+    /// Stops publishing the diagnostics of a document, because the editor requests them itself. If
+    /// they were also published, the editor would show them twice.
     fn pulled(&mut self, uri: &str) {
         let Some(document) = self.documents.get_mut(uri).filter(|document| !document.is_pulled) else { return };
         let was_published = !document.is_due;

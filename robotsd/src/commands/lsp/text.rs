@@ -2,7 +2,7 @@
 //! index of the lines.
 //!
 //! **Lines end as in robots.txt**: at LF, CR or CRLF. The language server protocol defines lines in
-//! the same way. After an edit, only the line starts within the edit are computed again, so the
+//! the same way. After an edit, only line starts within the edited range are recomputed, so the
 //! server stays fast even if an editor sends 200 edits of a 5 MB document at once.
 
 use std::ops;

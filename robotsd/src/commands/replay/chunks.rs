@@ -47,8 +47,8 @@ pub(super) fn for_each<S, C: Send>(
                 let _ = counted.send((counts, octets));
             }
         };
-        // If a worker panics, the scope of the threads panics, too, because the counts of the
-        // worker are lost and the result would be wrong.
+        // If a worker panics, the scope of the threads panics, too, because without the worker's
+        // counts the result would be wrong.
         for _ in 0..workers {
             scope.spawn(worker);
         }
@@ -66,7 +66,7 @@ pub(super) fn for_each<S, C: Send>(
 type CountedChunk<C> = (C, Vec<u8>);
 
 /// Bytes of a chunk, and the channel that returns its counts. If a worker panics, `counted` is
-/// dropped, so the thread that waits for the counts does not wait forever.
+/// dropped, which wakes the thread that waits for the counts.
 struct Chunk<C> {
     octets: Vec<u8>,
     counted: Sender<CountedChunk<C>>,

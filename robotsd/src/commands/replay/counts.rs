@@ -46,7 +46,7 @@ pub(super) struct ReplayPlan {
     pub(super) effective_from: Option<i64>,
     pub(super) privacy: ReportPrivacy,
     pub(super) evidence: LogEvidence,
-    /// Past versions of robots.txt (`--history`). Crawlers are judged by these versions.
+    /// Past versions of robots.txt (`--history`), for judging crawlers.
     pub(super) history: Option<VersionHistory>,
     /// Whether, according to the config, the logs contain every fetch of robots.txt.
     pub(super) sees_all: bool,
@@ -74,7 +74,8 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) has_limit: bool,
-    /// Crawlers with suspect claims ([`crawler_rows::with_suspect_path`]), each with these claims.
+    /// Crawlers whose failed claims are suspect ([`crawler_rows::with_suspect_path`]), each with
+    /// these claims.
     pub(super) suspects: Vec<(String, FailedClaims)>,
     pub(super) has_referers: bool,
     pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
@@ -144,7 +145,8 @@ impl ReplayCounts {
         *tally += judged.tally;
         let hours = match failed {
             Some((hours, addresses)) => {
-                // A claim can fail only if the log line contains the address of the client.
+                // A claim can fail only if the log line contains an address, so every failed claim
+                // is noted.
                 if let Some(address) = address {
                     addresses.note(address, judged.tally.disallowed > 0);
                 }

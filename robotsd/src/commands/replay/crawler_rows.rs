@@ -47,8 +47,8 @@ pub(super) struct ReplayRow {
     pub(super) is_checked: bool,
 }
 
-/// The counters of a row that are increased for one request. A row has separate counters for
-/// requests with a verified, an undecided or a refuted claim.
+/// The counters of a row that are increased for one request. Each row has separate counters for
+/// verified, undecided and refuted claims.
 #[derive(Debug)]
 pub(super) struct RowPart<'r> {
     pub(super) tally: &'r mut RequestTally,
@@ -164,13 +164,13 @@ impl ReplayRow {
 /// the addresses of clients.
 const HANDFUL: usize = 5;
 
-/// Maximum time between failed claims and a verified request of the same crawler, in seconds. A
-/// verified request within this time shows that the log contains the addresses of clients.
+/// Maximum time between failed claims and a verified request of the same crawler, in seconds.
+/// Within this time, a verified request shows that the log contains the addresses of clients.
 const DAY: i64 = 24 * 60 * 60;
 
 /// Returns the crawlers whose failed claims do not prove that impostors sent the requests, because
 /// the log may not contain the addresses of clients. If all failed claims counted, all crawlers in
-/// a log that was written behind a proxy would be impostors.
+/// a log from a server behind a proxy would count as impostors.
 ///
 /// The failed claims of a crawler are suspect in two cases:
 ///
@@ -219,8 +219,7 @@ const FAILED_NODES: usize = 256;
 const HOURS: usize = 4_400;
 
 /// The requests that name a crawler, but come from addresses that do not belong to the crawler's
-/// operator. Impostors sent these requests, unless the log does not contain the addresses of
-/// clients.
+/// operator. If the log contains the addresses of clients, impostors sent these requests.
 #[derive(Clone, Debug)]
 pub(super) struct FailedClaims {
     pub(super) tally: RequestTally,

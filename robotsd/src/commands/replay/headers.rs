@@ -25,8 +25,8 @@ pub(super) struct HeaderCache {
     pub(super) of_version: VersionHeaders,
 }
 
-/// Headers with their agents, evaluated with one version of robots.txt. When another version is
-/// needed, these headers are dropped.
+/// Headers with their agents, evaluated with one version of robots.txt. All headers are dropped
+/// when another version is needed.
 #[derive(Debug, Default)]
 pub(super) struct VersionHeaders {
     version: usize,
@@ -57,8 +57,8 @@ pub(super) struct IdentifiedHeader {
     pub(super) kind: AgentKind,
     /// Agents of the header, evaluated with each robots.txt of the replay.
     pub(super) agents: Vec<JudgedAgents>,
-    /// Methods that use a client's address to check its claim to be the crawler that the header
-    /// names. `None` if there is no method.
+    /// Methods that check a client's address, to verify that the client is the crawler that the
+    /// header names. `None` if there is no method.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
     pub(super) is_of_visitor: bool,
@@ -69,8 +69,8 @@ pub(super) struct AgentKind {
     pub(super) name: String,
     pub(super) class: Class,
     pub(super) category: Option<Category>,
-    /// Whether `name` is the name of a crawler, or of the row that all crawlers without their own
-    /// row share; `false` for a class of agents that are not crawlers.
+    /// Whether `name` is the name of a crawler, or of the row for all crawlers without their own
+    /// row; `false` for a class of agents that are not crawlers.
     pub(super) is_crawler: bool,
     /// Whether the crawler belongs to a search engine that people use.
     pub(super) is_index_engine: bool,
@@ -132,7 +132,7 @@ impl AgentKind {
         }
     }
 
-    /// Returns the kind for the row that all crawlers without their own row share.
+    /// Returns the kind of the row that all crawlers without their own row share.
     pub(super) fn other_crawlers() -> Self {
         Self::unnamed("other crawlers", Class::Declared, true)
     }

@@ -2,17 +2,16 @@
 //! the requests in a log.
 //!
 //! Logs are read in chunks on every core, in bounded memory ([`chunks`], [`counts`]). The counts do
-//! not depend on the number of cores. Agents are identified and requests are judged in the same way
-//! as by `robotsd serve` ([`headers`]). The requests of a crawler are split by sender
-//! ([`identity`]): a crawler's counts do not include requests of impostors
-//! ([`FailedClaims`](crawler_rows::FailedClaims)). By default, query values are removed from
-//! reports, and addresses are shortened ([`redaction`]). A report does not show which requests came
-//! before the `Crawl-delay` had passed. Only a server counts these requests, with the rate mode
-//! `observe`.
+//! not depend on the number of cores. Agents are identified and requests are judged as in `robotsd
+//! serve` ([`headers`]). The requests of a crawler are split by sender ([`identity`]): a crawler's
+//! counts do not include requests of impostors ([`FailedClaims`](crawler_rows::FailedClaims)). By
+//! default, query values are removed from reports, and addresses are shortened ([`redaction`]). A
+//! report does not show which requests were sent before the `Crawl-delay` had passed. Only a server
+//! counts these requests, with the rate mode `observe`.
 //!
 //! Exit status:
 //!
-//! - 0 if none of the conditions for 1 and 2 is true;
+//! - 0 if neither 1 nor 2 applies;
 //! - 1 if a change blocks a search engine from a path that it requested, or if an expectation is
 //!   not met;
 //! - 2 if an input could not be read (the other inputs are still read), or if no request names an
@@ -173,7 +172,6 @@ pub(crate) struct ReplayArgs {
     keep_addresses: bool,
 }
 
-/// Output format of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ReportForm {
     /// Bars in the terminal
@@ -232,7 +230,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
             emit(&report, args.format, file).map_err(|error| named(path, &error))?;
         }
     }
-    // The errors are printed after the report, which covers the logs that could be read.
+    // The errors are printed after the report. The report covers the logs that could be read.
     errors.iter().for_each(|error| complain(error));
     plan.selection.complain_of_missing_keys();
     let has_none = report.requests == 0 && all.hosts == Default::default();

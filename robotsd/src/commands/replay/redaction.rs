@@ -15,8 +15,8 @@ pub(super) struct ReportPrivacy {
 const MAX_PATH_LENGTH: usize = 200;
 
 impl ReportPrivacy {
-    /// Returns a target for the report, without the values in its query, and truncated if it is too
-    /// long.
+    /// Redacts a request target for the report: removes the values in its query, and truncates long
+    /// targets.
     pub(super) fn target(self, target: &[u8]) -> Vec<u8> {
         let mut shown = Vec::with_capacity(target.len().min(MAX_PATH_LENGTH));
         match memchr::memchr(b'?', target) {

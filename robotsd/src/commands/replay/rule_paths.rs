@@ -118,8 +118,8 @@ const SOME: usize = 6;
 const REPEATED: u64 = 3;
 
 /// If more than [`SOME`] different values have the same prefix, a value is shown only if it has at
-/// least this number of requests, and at least one in [`FREQUENT_SHARE`] of all requests for these
-/// values.
+/// least this number of requests, and at least the fraction 1/[`FREQUENT_SHARE`] of all requests
+/// for these values.
 const FREQUENT: u64 = 10;
 const FREQUENT_SHARE: u64 = 20;
 
@@ -188,7 +188,7 @@ impl PathTree {
         1 + self.children.iter().map(Self::size).sum::<usize>()
     }
 
-    /// Keeps the `limit` most requested children of each kind at each node.
+    /// At each node, keeps the `limit` children of each kind with the most requests.
     pub(super) fn keep_frequent(&mut self, limit: usize) {
         self.generalize(&|mut totals, _| {
             totals.sort_unstable_by(|a, b| b.cmp(a));
@@ -229,7 +229,7 @@ impl PathTree {
     /// fewer requests than the number that `least` returns. The arguments of `least` are the counts
     /// of all children of this kind, and the count of the wildcard if there is one.
     fn generalize(&mut self, least: &impl Fn(Vec<u64>, Option<u64>) -> u64) {
-        // A single child stays as it is. Most nodes have at most one child.
+        // An only child is not replaced. Most nodes have at most one child.
         let kinds = if self.children.len() > 1 { KINDS.as_slice() } else { &[] };
         for &kind in kinds {
             // Wildcards are kept, because they already match all values. A part that is only a
@@ -276,7 +276,8 @@ impl PathTree {
     }
 }
 
-/// Splits a target before each path segment, and before each name and value in the query.
+/// Splits a target into parts. A part begins at each path segment, and at each name and value in
+/// the query.
 fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = target;
     let mut count = 0;

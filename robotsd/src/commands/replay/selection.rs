@@ -27,9 +27,9 @@ pub(in crate::commands) struct LogSelection {
 /// contains a note about each of these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, derive_more::AddAssign)]
 pub(in crate::commands) struct RequestedHosts {
-    /// Number of requests for other sites, which no other count includes.
+    /// Number of requests for other sites. No other count includes these requests.
     pub(in crate::commands) other: u64,
-    /// Number of requests without a host in the log, which are counted as requests for the site.
+    /// Number of requests without a host in the log. They are counted as requests for the site.
     pub(in crate::commands) unnamed: u64,
     /// Number of log lines that contain a proxy's decision request instead of the client's request.
     /// No other count includes these lines.
@@ -135,8 +135,8 @@ impl LogSelection {
         missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
-    /// Returns the reason why no request is counted, if all requests are for other hosts or are
-    /// decision requests of a proxy.
+    /// Explains why no request is counted: all requests are for other hosts, or are requests of a
+    /// proxy to robotsd. `None` if there is another reason.
     pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();

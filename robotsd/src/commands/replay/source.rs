@@ -34,8 +34,8 @@ pub(super) fn open(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Re
     Ok(Box::new(log))
 }
 
-/// Opens a log without the notice that [`open`] prints about an empty log. This function is for
-/// logs that are opened again later with `open`.
+/// Like [`open`], but prints no notice about an empty log. This function is for logs that are
+/// opened again later with `open`.
 pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<Box<dyn Read + Send>> {
     Ok(Box::new(open_named(path, progress)?))
 }
@@ -173,8 +173,8 @@ pub(super) fn reading_bar(paths: &[PathBuf]) -> ProgressBar {
     bar(total, template)
 }
 
-/// Returns a progress bar on standard error, which is hidden if standard error is not a terminal,
-/// and erased when the bar is dropped.
+/// Returns a progress bar on standard error. The bar is hidden if standard error is not a terminal,
+/// and erased when it is dropped.
 pub(super) fn bar(total: Option<u64>, template: &str) -> ProgressBar {
     // All templates are valid. For an invalid template, the default style would be used.
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -40,8 +40,8 @@ pub(super) struct RequestTally {
     pub(super) pages: u64,
 }
 
-/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last element is the
-/// number of refused requests with a response from an upstream.
+/// Numbers of refused requests for each status in [`REFUSAL_STATUSES`]. The last element counts the
+/// refused requests whose response comes from an upstream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RefusalTally([u64; REFUSAL_STATUSES.len() + 1]);
 

@@ -24,7 +24,7 @@ tables! {
 }
 
 words! {
-    /// How requests for static files and folders whose names begin with a dot are answered.
+    /// The response to requests for static files and folders whose names begin with a dot.
     Dotfiles {
         /// Responds with 404, except below `/.well-known/`.
         #[default]

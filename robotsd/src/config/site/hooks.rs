@@ -82,8 +82,8 @@ const MAX_HEADERS: usize = 32;
 /// requests with robotsd's `User-Agent`, so hooks cannot use the admin interface.
 const OURS: [&str; 3] = ["expect", "host", "user-agent"];
 
-/// A header field is secret if its name contains one of these words. The fields in [`NO_SECRET`]
-/// are exceptions. Most of these fields identify cache entries.
+/// A header field is secret if its name contains one of these words. Exceptions are the fields in
+/// [`NO_SECRET`], which mostly identify cache entries.
 const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
 const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 

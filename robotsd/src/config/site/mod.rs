@@ -248,8 +248,7 @@ pub(super) fn resolve(
         // The refusal page is read later, and only for valid sites.
         refusal: None,
         signals: signals.unwrap_or_default(),
-        // `unwrap_or_default` never returns the default, because serialization fails only if a path
-        // is not UTF-8.
+        // Serialization would fail only if a path were not UTF-8, but the config is UTF-8.
         terms: serde_json::to_string(&(terms, &site.enforcement, &site.rate, &site.modes)).unwrap_or_default(),
     })
 }

@@ -81,7 +81,7 @@ words! {
 /// that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct OfAllSites<'f> {
-    /// The mode for requests that match no exception if the site does not set a mode.
+    /// Mode of sites that set no mode, for requests that match no exception.
     pub(crate) mode: Mode,
     #[serde(skip)]
     pub(crate) grace: Duration,

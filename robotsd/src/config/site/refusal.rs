@@ -119,8 +119,8 @@ pub(in crate::config) fn resolve(
     Ok((!is_default).then(|| Arc::new(SiteRefusals { page, cases })))
 }
 
-/// The keys that determine the page of a response. If a case does not set one of these keys, the
-/// case has the value that the site sets for this key.
+/// The keys that determine the page of a response. A key that a case does not set has the value
+/// that the site sets.
 #[derive(Clone, Copy)]
 struct PageKeys<'r> {
     status: Option<&'r Spanned<u16>>,

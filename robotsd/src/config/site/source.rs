@@ -117,7 +117,7 @@ impl RobotsSource {
 pub(crate) struct Remote {
     /// Fetch interval if the response has no max-age.
     pub(crate) refresh: Duration,
-    /// Time that the robots.txt must be missing before it counts as removed.
+    /// How long the robots.txt must be missing before it counts as removed.
     pub(crate) hold: Duration,
     pub(crate) ca: Option<Authorities>,
 }

@@ -150,7 +150,7 @@ const OVERWRITE_OR_ADD: i32 = 2;
 /// Returns the response that allows the request. If the request is not tagged, the response tells
 /// Envoy to remove any `Robots-Verdict` that the client has sent.
 ///
-/// Envoy adds `fields` to the client's response, whatever its status is.
+/// Envoy adds `fields` to the response to the client, whatever the status of that response is.
 pub(crate) fn allowed(
     tag: Option<HeaderValue>,
     fields: &[(HeaderName, HeaderValue)],

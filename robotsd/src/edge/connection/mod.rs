@@ -178,7 +178,7 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
         // HTTP/1.1 can announce the end of a connection only in a response, so the next response
-        // must do so.
+        // must contain the announcement.
         state.is_leaving.set(true);
     }
     // The timer is boxed, so that connections do not reserve memory for it before a shutdown.
@@ -216,8 +216,8 @@ struct ConnectionDeadline<'c> {
     /// Progress of the streams whose responses `h2` has not sent completely ([`Unsent::Streams`]),
     /// and the time when this progress was first seen. If there is no progress for `body_idle` and
     /// no request is in progress, the connection is closed.
-    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset the stalled stream,
-    /// because the stream's task has passed the whole response to `h2` and ended.
+    /// [`stream_timeout`](crate::edge::http2::stream_timeout) cannot reset such a stream, because
+    /// the stream's task has passed the whole response to `h2` and ended.
     untaken: Option<(u32, Instant)>,
 }
 

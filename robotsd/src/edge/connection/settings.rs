@@ -6,8 +6,8 @@
 //! colon, and no invalid field lines. hyper uses httparse with the same default. The size of a head
 //! is limited by [`EdgeLimits::head_bytes`] and [`EdgeLimits::fields`]. The fast path
 //! [escapes](crate::edge::http1_fast::request) the bytes in a target that `http::Uri` rejects, even
-//! if it then hands the head over. The fast path hands over some requests to hyper, but never
-//! interprets a request differently from hyper.
+//! in a head that it then hands over to hyper. The fast path hands over some requests to hyper, but
+//! never interprets a request differently from hyper.
 //!
 //! A property test sends the same bytes through the edge and through hyper alone, and compares the
 //! responses, their framing and the state of the connection.
@@ -30,8 +30,8 @@ pub(crate) struct ConnectionSettings {
     pub(crate) limits: EdgeLimits,
     pub(crate) on_access: Option<OnAccess>,
     pub(crate) http1: http1::Builder,
-    /// Whether another process has begun to accept connections instead of this process. If so,
-    /// clients must reconnect. All connection settings of this process share this flag.
+    /// Whether another process now accepts connections instead of this process. If so, clients must
+    /// reconnect. All connection settings of this process share this flag.
     pub(crate) successor: Arc<Flag>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EdgeLimits {
-    /// Kind of callers. The kind determines which fields their requests may contain.
+    /// Who sends the requests, which determines the fields that the requests may contain.
     pub(crate) callers: Callers,
     /// Maximum number of open connections. At the limit, the connection that has been idle for
     /// longest is closed to make room for a new connection. If no connection is idle, the new
@@ -110,7 +110,7 @@ pub(crate) struct EdgeLimits {
     /// Maximum duration of a TLS handshake, including the time before the client sends its first
     /// byte.
     pub(crate) tls_handshake: Duration,
-    /// Maximum time until the first byte of a new connection.
+    /// Maximum time until the client of a new connection sends its first byte.
     pub(crate) first_byte: Duration,
     /// Maximum time between the first and the last byte of a request head.
     pub(crate) header_read: Duration,

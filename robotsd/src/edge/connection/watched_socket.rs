@@ -126,8 +126,8 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Inspects bytes from the client before the HTTP library receives them. An empty slice means
-    /// that the client has closed its sending side.
+    /// Inspects bytes from the client before the HTTP library receives them. If `octets` is empty,
+    /// the client has closed its sending side.
     fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
         if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
             let is_end = octets.is_empty();
@@ -259,7 +259,7 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 #[derive(Clone, Copy)]
 enum Operation {
     Write,
-    /// A flush. A flush, which also sends bytes that are still in the buffer of the TLS stream.
+    /// A flush, which also sends bytes that are still in the buffer of the TLS stream.
     Flush,
 }
 

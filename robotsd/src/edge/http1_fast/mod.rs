@@ -7,8 +7,7 @@
 //! request, the connection is handed over with the bytes read so far, nearly always to hyper. So
 //! request bodies, upgrades, expectations, and bytes that are not HTTP are left to hyper.
 //!
-//! An idle connection is parked: it keeps its socket but no buffer. Bytes are read into a buffer on
-//! the stack.
+//! An idle connection is [parked](crate::edge::connection_state).
 //!
 //! **Writes are batched after reads.** A write to a sleeping peer wakes the peer, which costs more
 //! than the rest of the write. So each task yields once to the other tasks of its worker before it
@@ -48,7 +47,7 @@ use crate::socket::Socket;
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
     pub(crate) octets: Bytes,
-    /// The protocol. If `None`, the first bytes of the connection show the protocol.
+    /// Protocol of the connection; `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
 }

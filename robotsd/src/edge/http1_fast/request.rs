@@ -3,13 +3,13 @@
 //! nginx accepts some bytes in a target that `http::Uri`, and therefore hyper, rejects: non-UTF-8
 //! bytes, `<`, `>`, backticks and quotes. Browsers and scripts send these bytes. So if the fast
 //! path has read the whole request line, it percent-encodes these bytes before it parses the line.
-//! The head that causes a handover is also escaped, but not the later heads of the connection,
-//! which hyper reads: hyper rejects these bytes. `h2` rejects these bytes, too. Percent-encoding
-//! does not change the meaning of the target (RFC 3986, section 2.1). Harmful bytes are rejected:
-//! control characters, spaces, DEL and the backslash.
+//! The head that causes a handover is also escaped. Later heads of the same connection are read by
+//! hyper, which rejects these bytes, as does `h2`. Percent-encoding does not change the meaning of
+//! the target (RFC 3986, section 2.1). Harmful bytes are rejected: control characters, spaces, DEL
+//! and the backslash.
 //!
-//! The bytes that hyper reads later are not escaped, because a body may look like a head, and
-//! escaping would change its length.
+//! Bytes that hyper reads itself are not escaped, because they may be a body that looks like a
+//! head, and escaping would change the length of the body.
 //!
 //! As a result, the fast path and hyper agree on every target. A property test checks this
 //! agreement. The rules of robots.txt are applied to the same target that is forwarded.
@@ -24,13 +24,13 @@ use http::{Method, Request, Uri};
 
 use crate::edge::connection::settings::{self, EdgeLimits};
 
-/// Maximum number of fields in a head on the fast path; hyper handles larger heads.
+/// Maximum number of fields in a head on the fast path; hyper handles heads with more fields.
 const FIELDS: usize = 64;
 
 const ADDED: usize = 4;
 
-/// Parses a request if the bytes are exactly one complete head that the fast path can handle. If
-/// they are not, returns the bytes for the handover to hyper. The target in the returned bytes is
+/// Parses a request if the bytes are exactly one complete head that the fast path can handle.
+/// Otherwise, returns the bytes for the handover to hyper. The target in the returned bytes is
 /// escaped if necessary, because hyper would reject an unescaped target.
 pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
     let fits = octets.len() <= limits.head_bytes;

@@ -27,8 +27,8 @@ pub(crate) enum AfterResponse {
     Next,
     Close,
     Gone,
-    /// The response is incomplete. The connection must not be closed gracefully, so that the client
-    /// notices this.
+    /// The response is incomplete. The connection must not be closed gracefully: otherwise, the
+    /// client could consider the response complete.
     Broken(BoxError),
 }
 

@@ -213,7 +213,8 @@ impl DateClock {
 
 fn text(second: u64) -> HeaderValue {
     let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
-    // A date is letters, digits, spaces, commas and colons, so this conversion cannot fail.
+    // A date contains only letters, digits, spaces, commas and colons, so this conversion cannot
+    // fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 

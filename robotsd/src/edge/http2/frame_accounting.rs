@@ -26,8 +26,8 @@ pub(crate) struct FrameAccounting {
     in_fields: bool,
     /// The stream whose field section ends with the current frame.
     coming: Option<u32>,
-    /// Number of frames so far, which identifies the current frame. A field section counts as one
-    /// frame.
+    /// Number of frames that have begun, which identifies the current frame. A field section counts
+    /// as one frame.
     begun: u32,
 }
 
@@ -117,8 +117,8 @@ impl FrameAccounting {
         (!self.received.is_between() || self.in_fields).then_some(self.begun)
     }
 
-    /// Returns a number if any stream has a response to send. The number changes whenever the first
-    /// open stream makes progress.
+    /// Returns `None` if no stream has a response to send. Otherwise, returns a number that changes
+    /// whenever the first open stream makes progress.
     pub(crate) fn unsent(&self) -> Option<u32> {
         (!self.open.streams.is_empty()).then_some(self.open.turn)
     }

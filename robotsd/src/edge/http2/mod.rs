@@ -51,8 +51,8 @@ pub(crate) struct Http2ServerConnection<S> {
     patience: Option<Pin<Box<Sleep>>>,
 }
 
-/// Maximum time for sending GOAWAY to a client that floods the connection. Every client that still
-/// reads needs less time.
+/// Maximum time for sending GOAWAY to a client that floods the connection. Any client that still
+/// reads receives the GOAWAY within this time.
 const GOODBYE: Duration = Duration::from_secs(5);
 
 enum Part {
@@ -168,8 +168,8 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.begin_stream(request, respond);
                             self.taken += 1;
-                            // `h2` polls the connection before it returns a request. So if all
-                            // requests that have arrived were returned, polling again would find
+                            // `h2` polls the connection before it returns a request. So if `h2`
+                            // has returned all requests that have arrived, another poll would find
                             // nothing.
                             if self.taken == self.socket.requests() {
                                 return self.poll_absence(cx);

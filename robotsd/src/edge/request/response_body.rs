@@ -233,8 +233,8 @@ impl Framing {
 /// of the body, or when the client disconnects.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    // This field must be before `record`, because fields are dropped in order: when the record is
-    // logged, the connection must already count as idle.
+    // Must be declared before `record`, because fields are dropped in this order: dropping the
+    // record logs it, and the connection must count as idle by then.
     in_progress: RequestInProgress,
     holds_transfer: bool,
     is_answered: bool,

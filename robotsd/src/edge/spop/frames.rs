@@ -233,7 +233,7 @@ impl<'a> Arguments<'a> {
         Some(Self(octets))
     }
 
-    /// Returns the first message of a payload, and the rest of the payload.
+    /// Returns the arguments of the first message in a payload, and the rest of the payload.
     pub(crate) fn of_message(payload: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (_name, rest) = split_string(payload)?;
         let (count, items) = rest.split_first()?;

@@ -14,8 +14,8 @@
 //! all other clients by sending one byte each.
 //!
 //! **Each certificate has its own rustls configuration**, and a handshake chooses a configuration.
-//! So the certificate of a connection is known from its configuration, without asking the TLS
-//! session. All configurations share the ticket keys.
+//! So the certificate of a connection is known from the connection's configuration, without asking
+//! the TLS session. All configurations share the ticket keys.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -55,7 +55,8 @@ pub(crate) struct TlsAcceptor {
 impl TlsAcceptor {
     /// Creates an acceptor that allows this number of concurrent `handshakes`. A handshake counts
     /// once the first record of its ClientHello is complete, or [`USUAL_HELLO`] bytes of the record
-    /// have arrived. The `deadline` includes the time before that, and the wait for a permit.
+    /// have arrived. The `deadline` also covers the time before the handshake counts, and the wait
+    /// for a permit.
     pub(crate) fn new(certificates: LiveCertificates, handshakes: NonZeroUsize, deadline: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(handshakes.get().min(Semaphore::MAX_PERMITS)));
         Self { certificates, permits, under_way: Arc::default(), deadline }

@@ -114,8 +114,7 @@ impl HandshakeConfig {
         Ok(Self { provider: Arc::new(provider()), tickets, clients, protocols: &[HTTP_2, HTTP_1] })
     }
 
-    /// Creates the settings for an admin listener, which supports HTTP/1.1 only. If `clients` is
-    /// given, each client must have a certificate from one of these authorities.
+    /// Creates the settings for an admin listener, which supports HTTP/1.1 only.
     fn for_operators(clients: Option<&Authorities>) -> Result<Self, Error> {
         let made = Self { protocols: &[HTTP_1], ..Self::new()? };
         let Some(Authorities { roots, .. }) = clients else { return Ok(made) };
@@ -174,8 +173,8 @@ pub(crate) enum CertificateEventKind {
     Warning,
 }
 
-/// Two values are equal if they have the same paths in the same order. The content of the files is
-/// not compared.
+/// Two values are equal if they have the same paths in the same order, and the same authorities for
+/// client certificates. The content of the files at the paths is not compared.
 impl PartialEq for LiveCertificates {
     fn eq(&self, other: &Self) -> bool {
         self.0.paths == other.0.paths && self.0.clients == other.0.clients
@@ -253,9 +252,9 @@ impl LiveCertificates {
         events
     }
 
-    /// Loads files that have changed. The two files of a pair are rarely replaced at the same
-    /// moment. So this function first waits for `settling`, and then loads only pairs that have not
-    /// changed during this wait. Blocks.
+    /// Loads files that have changed. If any file has changed, first waits for `settling`, because
+    /// the two files of a pair are rarely replaced at the same moment. Then loads only pairs that
+    /// have not changed during this wait. Blocks.
     pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();

@@ -91,8 +91,8 @@ impl UpgradeChannel {
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
             match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
-                // ECONNRESET means that the other process ended without reading all of our packets.
-                // The messages that the other process sent can still be received.
+                // ECONNRESET means that the other process ended without reading all packets of this
+                // process. The messages of the other process can still be received.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
                 received => break received?,
             }

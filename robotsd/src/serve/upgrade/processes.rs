@@ -52,8 +52,8 @@ impl Predecessor {
     }
 
     /// Asks the old process to release the resources that only one process may have, and waits
-    /// until these resources are free. Returns `false` if the old process has ended, because its
-    /// resources are then free. Blocks.
+    /// until these resources are free. Returns `false` if the old process has ended, which also
+    /// frees its resources. Blocks.
     pub(in crate::serve) fn take(&self) -> bool {
         if self.channel.send(&UpgradeMessage::Prepared, None).is_err() {
             return false;
@@ -146,8 +146,7 @@ impl Successor {
 
     pub(in crate::serve) fn take(&mut self) {
         self.deadline = Instant::now() + self.patience;
-        // Sending fails only if the new process has ended. The wait for the new process's next
-        // message will report the end.
+        // Sending fails only if the new process has ended, and `next` will report this.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
 

@@ -17,8 +17,8 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::http_common::{Flag, RequestBody, RequestBodyError};
 use crate::upstream::tracked_io::UploadProgress;
 
-/// Maximum number of body bytes that are kept until the response arrives. If the server reports
-/// that it did not process the request, the request can then be sent again.
+/// Maximum number of body bytes that are kept until the response arrives. With the kept bytes, the
+/// request can be sent again if the server reports that it did not process the request.
 const KEPT: usize = 64 * 1024;
 
 /// Maximum number of pieces that are kept. A piece uses more memory than the bytes in it.
@@ -181,8 +181,8 @@ impl RequestUpload {
         kept.push(data.clone());
     }
 
-    /// Moves the upload to a separate task, because the response has arrived. The body is no longer
-    /// kept for another attempt.
+    /// Moves the upload to a separate task, because the response has arrived. Drops the bytes that
+    /// were kept for another attempt.
     pub(super) fn spawn(mut self) -> UploadTask {
         self.kept = None;
         let (progress, has_response_moved) = (Arc::clone(&self.progress), Arc::clone(&self.has_response_moved));

@@ -32,8 +32,8 @@ pub(in crate::upstream) struct Http2Body {
     timer: Option<Pin<Box<Sleep>>>,
     /// Time when the current wait for data began; `None` after data has arrived.
     moved: Option<Instant>,
-    // These fields are dropped in order: another request may use the slot only after the upload and
-    // the stream have been dropped, which resets the stream.
+    // Fields are dropped in order, so the slot must be declared after the upload and the stream.
+    // Dropping these two resets the stream; only then may another request use the slot.
     upload: Option<UploadTask>,
     stream: Option<RecvStream>,
     slot: Option<Box<Http2Slot>>,

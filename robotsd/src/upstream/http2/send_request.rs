@@ -101,8 +101,8 @@ async fn head_of(
                 Poll::Pending => {}
             }
         }
-        // As on HTTP/1.1, the time limit for the response does not apply during an upload. While
-        // the upload waits for the client, the deadline of the request body applies instead.
+        // As on HTTP/1.1, the time limit restarts whenever the server accepts a part of the
+        // request, and does not apply while the upload waits for the client.
         let last_taken = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
             Some(progress) => progress.last_taken(),

@@ -28,8 +28,8 @@ impl SiteStore {
     /// the files.
     ///
     /// The site may already be open, for example while a config is reloaded. Other handles of the
-    /// site cannot write the files while they are read here. A version that another handle
-    /// publishes during this call is included in the result.
+    /// site cannot write the files while this function reads them. A version that another handle
+    /// publishes meanwhile is also returned.
     pub(super) fn load(&self, now: SystemTime) -> Remembered {
         let mut written = self.written.lock();
         self.disk.clean(&self.folder, self.began);

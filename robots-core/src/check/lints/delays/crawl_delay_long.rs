@@ -18,8 +18,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(|file, finding| file.with_value(finding, enforced))),
 };
 
-/// Maximum delay that a fix can reduce. A longer delay is probably meant to block crawlers, so its
-/// finding has a different help text and no fix.
+/// Maximum delay that a fix reduces. A longer delay is probably meant to block crawlers, so its
+/// finding has a different help line and no fix.
 const HOUR: Duration = Duration::from_secs(3600);
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {

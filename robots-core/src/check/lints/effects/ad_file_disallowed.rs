@@ -24,7 +24,7 @@ pub(crate) const LINT: Lint = Lint {
 const FILES: [&str; 3] = ["/ads.txt", "/app-ads.txt", "/sellers.json"];
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
-    // Each rule is reported only once, with all crawlers that obey the rule.
+    // Each rule is reported only once, with all files that it blocks.
     let mut closing: BTreeMap<usize, (Rule<'_>, Vec<&str>)> = BTreeMap::new();
     let mut seen = HashSet::new();
     let names = file.names();

@@ -78,8 +78,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 
 struct Refusals<'a> {
     rule: Rule<'a>,
-    /// Number of later rules that also make the policy refuse requests; if the numbers of the
-    /// search engines differ, the largest one.
+    /// Number of later rules that also make the policy refuse requests. If this number differs
+    /// between the search engines, the largest one.
     others: usize,
     engines: Vec<&'a str>,
 }

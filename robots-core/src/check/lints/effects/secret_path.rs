@@ -14,11 +14,11 @@ pub(crate) const LINT: Lint = Lint {
     fix: None,
 };
 
-/// Words that suggest a secret. In a path, no letter or digit may be next to such a word.
+/// Words that suggest a secret, unless a letter or digit is next to them in the path.
 const WORDS: &str = "passwords passwd htpasswd secret secrets credential credentials backup backups dump dumps confidential \
                      phpmyadmin phpinfo cpanel";
 
-/// Names of files and folders that suggest a secret in any part of a path.
+/// Parts of file and folder names that suggest a secret anywhere in a path.
 const NAMES: [&str; 9] = [".env", ".git/", ".svn/", ".sql", ".bak", ".htaccess", "id_rsa", ".pem", "wp-config"];
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {

@@ -36,8 +36,8 @@ pub(crate) const LINT: Lint = Lint {
 const MAX_RULES: usize = 64;
 
 /// Maximum number of disallow rules that an incomplete copy of the group for `*` may add. A group
-/// that adds more rules is treated as a copy only if it repeats at least as many rules of the group
-/// for `*`.
+/// that adds more rules is treated as a copy only if it repeats at least as many rules for `*` as
+/// it adds.
 const OWN_LIST: usize = 24;
 
 /// Words that suggest that a path is disallowed on purpose. The message lists paths with these
@@ -50,7 +50,7 @@ const MEANT: &str = "account accounts admin administrator api auth basket cart c
 const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
-/// A rule for `*` that disallows a part of the site, with sample paths that match it.
+/// A rule for `*` that disallows a part of the site, with sample paths that the rule matches.
 struct Closed<'r> {
     rule: Rule<'r>,
     paths: [Vec<u8>; 2],
@@ -59,7 +59,7 @@ struct Closed<'r> {
 #[derive(Default)]
 struct Dropped {
     places: BTreeSet<usize>,
-    /// Whether the group contains some of the rules for `*`.
+    /// Whether the group repeats some of the rules for `*`.
     is_rest: bool,
 }
 
@@ -95,7 +95,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
         rules.sort_by_key(|rule| !is_meant(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
-        // A finding about a single missing rule is only a note. Often, the rule comes from a
+        // A finding about a single missing rule is only a note. Such a rule often comes from a
         // template, and the disallowed pages require a login.
         let (open, severity) = match rules.len() {
             1 => ("is open to", Severity::Note),
@@ -123,7 +123,7 @@ impl Dropped {
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
         // Groups without any lines are skipped, because `group-without-rules` reports them.
         let is_bare = rules.is_empty() && selection.crawl_delay().is_none();
-        // If the group has a rule about the whole site, the author did not expect its crawlers to
+        // If the group has a rule about the whole site, its author did not expect the crawlers to
         // obey the rules for `*`.
         if is_bare || rules.iter().any(|rule| rule.pattern().is_empty() || is_every_path(rule.pattern())) {
             return false;
@@ -147,13 +147,13 @@ impl Dropped {
         let all = open.len();
         open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
         // Two kinds of groups differ from the group for `*` on purpose. Groups of the first kind
-        // repeat at least half of the rules for `*`, and leave out rules for images, scripts and
+        // repeat at least half of the rules for `*`, but leave out rules for images, scripts and
         // similar files. Groups of the second kind add many rules, and repeat fewer rules for `*`
         // than they add.
         let is_copy = repeated * 2 >= closed.len();
         let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
-        // The group also differs on purpose if its allow rules match at least half of the paths
-        // that the group for `*` disallows and this group allows.
+        // Groups of a third kind also differ on purpose: their allow rules match at least half of
+        // the paths that only the group for `*` disallows.
         if is_meant || open.is_empty() || all <= opened {
             return false;
         }

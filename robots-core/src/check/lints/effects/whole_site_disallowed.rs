@@ -58,8 +58,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         let Some((first, rule, extent)) = shut.first() else { continue };
         let names = quoted_list(shut.iter().map(|(name, ..)| name.value()));
         let effect = if severity == Severity::Warning { ": the site will be dropped from the index" } else { "" };
-        // If the extents differ, the message contains the smallest one, because it is disallowed
-        // for each of these crawlers.
+        // If the disallowed extents differ, the message names the smallest one, because it is
+        // disallowed for all of these crawlers.
         let all = shut.iter().fold(*extent, |all, (.., extent)| all.max(*extent));
         let draft = sink.report_at(severity, rule.range(), format_args!("{all} is disallowed for {names}{effect}"));
         let draft = draft.of_agent(first.value());

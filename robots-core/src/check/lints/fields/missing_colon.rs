@@ -42,7 +42,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes punctuation at the end of a name, which was typed instead of a colon: `Disallow;`.
+/// Removes punctuation at the end of a name, typed by mistake instead of a colon: `Disallow;`.
 fn without_punctuation(name: &[u8]) -> &[u8] {
     let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
     &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]

@@ -17,14 +17,15 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix::new(fix).shared_by(columns)),
 };
 
-/// Maximum number of lines in a file that a spreadsheet exported in columns. Longer files get no
-/// fix, because the fix edits all lines and would need too much memory.
+/// Maximum number of lines in a file whose lines a spreadsheet has split into columns. Longer files
+/// get no fix, because the fix edits all lines and would need too much memory.
 const MAX_EXPORTED: usize = 512;
 
 fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let ignored = match kind {
         LineKind::Malformed => true,
-        // Two words without a colon are a field only if the first word is a known directive.
+        // A line with two words and no colon is a field only if the first word is a known
+        // directive.
         LineKind::Field(field) => !field.has_colon && !is_known(field),
         LineKind::Blank | LineKind::Comment => false,
     };
@@ -76,13 +77,14 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let word = first_word(text);
     let is_cut = || file.lines().get(file.line_of(finding)).is_some_and(|line| line.cut_name().is_some());
     // If the line is only a directive, or if the file ends within the line, the value was probably
-    // lost. With a colon, such a line would be a wrong rule: `Disallow:` allows the whole site.
+    // lost. With an added colon, such a line would be a wrong rule: `Disallow:` allows the whole
+    // site.
     if is_spelled(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
-        // A spreadsheet exports the whole file in columns, so all lines are converted together. If
-        // only some lines were converted, a group might lose its rules.
+        // A spreadsheet splits every line of a file into columns, so all lines are converted
+        // together. If only some lines were converted, a group might lose its rules.
         if file.lines().len() > MAX_EXPORTED {
             return None;
         }
@@ -97,13 +99,13 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     (!is_rule).then(|| vec![Edit::insert(start, "# ")])
 }
 
-/// Returns the common key of findings with the same edits. All lines in columns have the same key,
+/// Returns the common key of findings with the same edits. It is the same for all lines in columns,
 /// because they are converted together.
 fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     of_columns(file.text_of(finding)).map(|_| 0)
 }
 
-/// Returns the field in a line that a spreadsheet exported in columns: `Disallow;/x/`.
+/// Returns the field in a line that a spreadsheet has split into columns: `Disallow;/x/`.
 fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
     let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
     let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());

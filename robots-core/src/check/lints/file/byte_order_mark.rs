@@ -52,7 +52,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         return Some(vec![Edit::remove(finding.span.clone())]);
     }
     let mut end = file.lines().first().map_or(0, |line| line.range.start);
-    // There may be several byte order marks, because some editors add another mark.
+    // There may be several byte order marks, because some editors add one to a file that already
+    // has one.
     while file.bytes()[end..].starts_with(b"\xEF\xBB\xBF") {
         end += MARK;
     }

@@ -57,14 +57,14 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
     let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
         // Bytes ≥ 0x80 next to ASCII letters are probably letters in Latin script. The encoding is
-        // ISO-8859-1 if all bytes ≥ 0x80 are letters in ISO-8859-1.
+        // probably ISO-8859-1 if all bytes ≥ 0x80 are letters in it.
         let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
     // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, the result is
-    // in upper case. So the encoding is windows-1251 only if all letters of each word except the
-    // first are in lower case.
+    // in upper case. So windows-1251 is assumed only if all letters of each word, except the first
+    // letter, are in lower case.
     let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());

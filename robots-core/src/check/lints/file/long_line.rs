@@ -17,8 +17,8 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(line: &Line<'_>, _: &LineKind<'_>, sink: &mut Sink) {
     let length = line.bytes().len();
-    // Crawlers ignore everything after a `#` or a NUL byte. So if one of them is before the limit,
-    // no field is cut at the limit.
+    // Crawlers ignore everything after a `#` or a NUL byte. So if the first `MAX_LINE` bytes
+    // contain such a byte, the field ends before the limit and is not cut.
     if length > MAX_LINE && memchr::memchr2(0, b'#', &line.bytes()[..MAX_LINE]).is_none() {
         sink.report(
             line.range.start + MAX_LINE..line.range.end,

@@ -38,8 +38,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Removes the blank lines between the names and the last rule of the group. If a blank line
-/// separates two rules and is not next to a comment, it becomes an empty comment, so that people
+/// Removes the blank lines between the names and the last rule of the group. But if a blank line
+/// comes after a rule and is not next to a comment, it becomes an empty comment, so that people
 /// still see two parts of the group.
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
@@ -48,7 +48,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let name = (0..rule).rev().find(is_name)?;
     let last = (rule..file.lines().len()).take_while(|line| !is_name(line)).filter(is_rule).last()?;
     let mut edits = Vec::new();
-    // The last non-blank line so far, and whether any line so far is a rule.
+    // The last non-blank line so far, and whether a rule has occurred so far.
     let (mut before, mut is_parted) = (name, false);
     let mut line = name;
     while line <= last {

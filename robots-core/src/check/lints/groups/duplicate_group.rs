@@ -62,15 +62,15 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         start..last + 1
     };
     let is_name = |line: &usize| file.directive(*line) == Some(Directive::UserAgent);
-    // If groups are adjacent, only blank lines and the user-agent lines of the later groups are
-    // removed. Comments on these user-agent lines are kept.
+    // Groups for the same crawlers directly after the first group stay in place: only their
+    // user-agent lines and blank lines are removed. Comments on these user-agent lines are kept.
     let is_next = |(number, at): &(usize, &usize)| first + number == **at;
     let joined = members.iter().enumerate().take_while(is_next).count();
     let end = lines_of(members[joined - 1]).end - 1;
     let between = (lines_of(first).end..=end).filter(|line| is_name(line) || file.is_blank(*line));
     let mut edits: Vec<Edit> = between.map(|line| file.without_field(line)).collect::<Option<_>>()?;
-    // The lines of groups that are not adjacent are moved to the end of the first group, together
-    // with the comments directly above these groups.
+    // The lines of the other groups for these crawlers, with the comments directly above these
+    // groups, are moved below the groups that stay in place.
     let mut moved = Vec::new();
     for at in &members[joined..] {
         let lines = lines_of(*at);
@@ -94,8 +94,9 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     Some(edits)
 }
 
-/// Returns the common key of findings that the same merge corrects: the index of the first group
-/// with the same names. `None` if the finding is about a name that is repeated within a group.
+/// Returns the common key of all findings that one merge of groups corrects: the index of the first
+/// group with the same names. `None` if the finding is about a name that is repeated within a
+/// group.
 fn shared(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
     let groups = file.groups();
     let own = groups.at(finding.line)?;

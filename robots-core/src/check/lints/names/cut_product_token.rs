@@ -88,7 +88,7 @@ fn is_registered(file: &CheckedFile<'_>, value: &[u8]) -> bool {
     ProductToken::from_name(value).as_ref() == Some(&token) && file.crawlers.registry.knows(&token)
 }
 
-/// Reports whether crawlers cut off only a version or a `*`, which authors expect: `Googlebot/2.1`,
+/// Reports whether crawlers cut off only a version or a `*`, as authors expect: `Googlebot/2.1`,
 /// `Googlebot*`.
 fn is_cut_as_meant(value: &[u8], kept: &[u8]) -> bool {
     let rest = &value[kept.len()..];

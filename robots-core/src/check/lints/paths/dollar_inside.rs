@@ -42,15 +42,15 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     let start = field.value_range.start;
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
-    // A `$` at the end of a segment is not changed, because it may be meant literally or as the end
-    // of the path.
+    // A `$` at the end of a path segment is not changed, because it may be meant literally or as
+    // the end of the path.
     let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
     inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
 /// Reports whether a `$` is meant as the end of the path: the `$` follows a file extension
-/// (`/*.pdf$?page`), or only `*` and `$` come after the `$`. If no slash comes before the `$`,
-/// slashes may come after it (`/shop$/`).
+/// (`/*.pdf$?page`), or only `*` and `$` come after the `$`. Slashes may also come after the `$`,
+/// unless a slash is directly before it (`/shop$/`).
 fn is_end(pattern: &[u8], at: usize) -> bool {
     /// Maximum length of a file extension, in bytes: the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;

@@ -185,8 +185,8 @@ impl fmt::Display for Meaning {
     }
 }
 
-/// Returns a path without surrounding punctuation, which may be left over from typing errors, lists
-/// or brackets: `: /a`, `- /a`, `(/a)`.
+/// Removes punctuation around a path, such as list marks, brackets or typing errors: `: /a`,
+/// `- /a`, `(/a)`.
 fn without_marks(text: &[u8]) -> &[u8] {
     /// Opening brackets and quotes. If one of them is removed, punctuation after the path is also
     /// removed.
@@ -227,7 +227,7 @@ fn without_dots(mut path: &[u8]) -> &[u8] {
 }
 
 /// Returns a path with a leading slash. Backslashes and characters that look like a slash become
-/// slashes. If the text begins with an escaped slash, all escaped slashes become slashes.
+/// slashes. If `text` begins with an escaped slash, all escaped slashes become slashes, too.
 fn with_slashes(text: &[u8]) -> Vec<u8> {
     let Ok(text) = std::str::from_utf8(text) else { return [b"/", text].concat() };
     let mut path = text.replace(['\\', '\u{2044}', '\u{2215}', '\u{ff0f}'], "/");

@@ -60,8 +60,8 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     }
 }
 
-/// Returns whether a pattern is for the home page (`/?`), and the query parameter at its start;
-/// `None` if there is no query parameter.
+/// Returns whether a pattern is for the home page (`/?`), and the query parameter at the start of
+/// the pattern. `None` if there is no query parameter.
 fn parameter(pattern: &[u8]) -> Option<(bool, &[u8])> {
     let (is_home, text) = match pattern {
         [b'/', b'?', b'*' | b'&', text @ ..] | [b'/', b'?', text @ ..] => (true, text),

@@ -21,7 +21,8 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         return;
     }
     let Some(paths) = joined_paths(pattern) else { return };
-    // If a quote comes before the slash, the pattern matches no path, so the finding is an error.
+    // If the value begins with a quote, for example, the pattern matches no path, so the finding is
+    // an error.
     let severity = if matches!(pattern, [b'/' | b'*', ..]) { LINT.severity } else { Severity::Error };
     sink.report_at(
         severity,

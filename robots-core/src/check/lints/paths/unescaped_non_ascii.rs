@@ -21,8 +21,8 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    // Invisible characters, and any text before the slash, should be removed instead of escaped.
-    // Other lints report values with such characters or text.
+    // Values with invisible characters, or with text before the slash, are skipped, because other
+    // lints report them.
     let is_pattern = matches!(field.value, [b'/' | b'*', ..]);
     if !is_rule(field) || !is_pattern || without_invisible(field.value).is_some() {
         return;

@@ -44,7 +44,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
 }
 
 /// Returns the host of a URL if it may be the host of another site. If the host of the checked site
-/// is unknown, a URL is assumed to belong to this site unless its path is `/` or `/*`.
+/// is unknown, the URL is assumed to belong to this site, unless its path is `/` or `/*`.
 fn other_host<'u>(file: &CheckedFile<'_>, url: &'u [u8]) -> Option<&'u [u8]> {
     let (_, authority, _) = Authority::of_url(url)?;
     let is_own = match file.own_host() {

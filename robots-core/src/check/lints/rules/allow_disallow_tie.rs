@@ -19,8 +19,8 @@ pub(crate) const LINT: Lint = Lint {
     fix: Some(LintFix { is_choice: true, ..LintFix::DROP_FIELD }),
 };
 
-/// Maximum number of rules that are compared across different groups for the same crawler, to bound
-/// the cost.
+/// Maximum number of rules that are compared with rules of other groups for the same crawler, to
+/// bound the cost.
 const MAX_COMPARED: usize = 1 << 18;
 
 /// Maps the priority and the canonical pattern of an allow rule to the rule.
@@ -64,8 +64,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the rule that you do not want");
 }
 
-/// Returns groups that crawlers combine because they contain the same name. If the same groups
-/// share several names, there is only one element for these groups.
+/// Returns the sets of groups that crawlers combine because the groups contain the same name, each
+/// with this name. Groups that share several names are returned only once.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {

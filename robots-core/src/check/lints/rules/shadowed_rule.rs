@@ -1,5 +1,5 @@
-//! `shadowed-rule`: a rule that never applies, because a rule of the other kind (allow or disallow)
-//! with a longer pattern matches all of its paths.
+//! `shadowed-rule`: a rule that never applies, because a longer rule of the other kind (allow or
+//! disallow) also matches every path of the shorter rule.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -77,9 +77,8 @@ impl<'r> ComparedRule<'r> {
     }
 }
 
-/// Patterns with a `*` that is not at their end, keyed by the literal before the first `*`. Such a
-/// pattern can match all paths of another pattern only if the other pattern begins with the same
-/// literal.
+/// Patterns with a `*` before their end, by the literal text before the first `*`. Such a pattern
+/// can match all paths of another pattern only if the other pattern begins with the same text.
 #[derive(Default)]
 struct Wide<'p, 'r> {
     by_prefix: HashMap<&'p [u8], Vec<(&'p ComparedRule<'r>, PathPattern)>>,

@@ -41,8 +41,7 @@ fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
                 }
             },
             _ if named(&address[..memchr::memchr(b'/', address).unwrap_or(0)]) => [b"https://", address].concat(),
-            // If the address is only a file name, the origin of the site is put before the file
-            // name.
+            // If the address is only a file name, the help line adds the origin of the site.
             _ if !address.contains(&b'/') && file.own_origin().is_some() => {
                 [file.own_origin()?, b"/", address].concat()
             }

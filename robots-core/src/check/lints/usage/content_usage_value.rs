@@ -27,8 +27,8 @@ const fn words(_: &[u8]) -> &'static [&'static str] {
     &["y", "n"]
 }
 
-/// A function that returns the valid values of a key. If there are two values, the first value
-/// means yes and the second value means no.
+/// A function that returns the valid values of a key. If there are two valid values, the first one
+/// means yes and the second one means no.
 type Words = fn(&[u8]) -> &'static [&'static str];
 
 /// Returns the first invalid item of a list `[/path] key=value, …`.

@@ -12,7 +12,7 @@ use super::lints;
 use crate::fetch::{AnswerKind, ChainEnd, DocumentError, RetrievalChain, codings};
 use crate::render::{AnswerLint, FoundProblem};
 
-/// Minimum number of redirects that are reported as a long chain. Crawlers follow at least five
+/// Minimum number of redirects in a chain that is reported as long. Crawlers follow at least five
 /// redirects (RFC 9309, section 2.3.1.2), and three redirects are more than half of this number.
 const LONG: usize = 3;
 
@@ -166,7 +166,7 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
 
 /// Returns the severity and the message of the finding about a charset; `None` if the charset is
 /// right. In a file that contains only ASCII characters, a wrong charset is harmless, because
-/// nearly every charset encodes these characters in the same way.
+/// nearly all charsets encode these characters identically.
 fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");

@@ -1,7 +1,7 @@
 //! `robotsd check https://example.com`: checks what crawlers get when they fetch the robots.txt of
 //! a site.
 //!
-//! The robots.txt is fetched in the same way as by crawlers, for each name and scheme of the site
+//! The robots.txt is fetched as crawlers fetch it, for each host name and scheme of the site
 //! ([`names_of_site`]). [`answers`] and [`sitemaps`] find problems in the responses, and [`lints`]
 //! is the table of the lints for these problems. The file is then checked like any other file, and
 //! [`FrontPage`] shows which crawlers may fetch `/`.
@@ -108,7 +108,7 @@ impl LiveCheck<'_> {
         Ok(LiveReport { name: chain.url().to_string(), answers, findings, evaluator, sitemaps, front_page, unreached })
     }
 
-    /// If the response in `chain` is encoded, sends a second request that accepts no content
+    /// If the response in `chain` is encoded, repeats the request without accepting any content
     /// coding. Returns a finding if the second response is encoded, too.
     fn unasked_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
         if codings(chain.headers()?).is_empty() {
@@ -119,8 +119,8 @@ impl LiveCheck<'_> {
     }
 }
 
-/// Returns a finding if crawlers get different rules under another name of the site. `None` if both
-/// names have the same rules, or if the other name has no address.
+/// Returns a finding if crawlers get different rules at another URL of the site. `None` if the
+/// rules are the same, or if the other host has no address.
 fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -> Option<FoundProblem> {
     let SameFile::Differs = same else { return None };
     let (kind, named_kind) = (AnswerKind::of(other), AnswerKind::of(named));
@@ -137,8 +137,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
         }
     };
     let finding = FoundProblem::answer(&lints::OTHER_RULES, other.url(), &message);
-    // If the other name is unreachable, the finding is only a note: many sites serve only HTTP or
-    // only HTTPS, and this does not affect crawlers.
+    // If the other URL is unreachable, the finding is only a note: many sites serve only HTTP or
+    // only HTTPS, which does not affect crawlers.
     let severity = if matches!(kind, AnswerKind::Unreachable(_)) { Severity::Note } else { Severity::Warning };
     let help = match (other.url().is_https(), named.url().is_https()) {
         // A site should not redirect from TLS to plain HTTP.
@@ -148,8 +148,8 @@ fn other_rules(other: &RetrievalChain, same: SameFile, named: &RetrievalChain) -
     Some(finding.severity_is(severity).help(&help))
 }
 
-/// Returns the robots.txt URL of the argument, and the robots.txt URLs of the site's other names
-/// and schemes.
+/// Returns the robots.txt URL of the argument, and the robots.txt URLs of the site's other host
+/// names and schemes.
 ///
 /// # Errors
 ///
@@ -165,7 +165,7 @@ fn names_of_site(word: &str) -> Result<(FetchUrl, Vec<FetchUrl>), String> {
         ));
     }
     let others = if named.authority().ends_with(&format!(":{}", named.port())) {
-        // If the URL contains a port, the ports of the other names and schemes are unknown.
+        // If the URL contains a port, the ports of the other URLs are unknown.
         Vec::new()
     } else {
         let hosts: Vec<_> = [Some(named.host().to_owned()), counterpart(named.host())].into_iter().flatten().collect();

@@ -1,5 +1,5 @@
 //! Writes the results for a site, in the requested format. The text format has one line for each
-//! name of the site, and shows who may fetch the front page.
+//! URL of the site, and shows which crawlers may fetch the front page.
 
 use std::io::{self, Write};
 
@@ -22,9 +22,8 @@ struct AnswersText<'a> {
 }
 
 impl AnswersText<'_> {
-    /// Reports whether the output need not state how crawlers interpret the response. Returns
-    /// `true` if a finding states this, or if the file is not a robots.txt and therefore has no
-    /// rules.
+    /// Reports whether the output may omit how crawlers interpret the response: a finding already
+    /// states it, or the file is not a robots.txt and therefore has no rules.
     fn is_said(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);

@@ -14,8 +14,7 @@ use crate::render::FoundProblem;
 pub(super) struct LiveReport {
     #[serde(rename = "file")]
     pub(super) name: String,
-    /// Responses. The first response is for this URL. The other responses are for the other names
-    /// of the site.
+    /// Responses: first the response for this URL, then those for the other URLs of the site.
     pub(super) answers: Vec<AnswerSummary>,
     /// Findings, the worst first.
     #[serde(skip)]
@@ -42,7 +41,7 @@ pub(super) struct AnswerSummary {
     #[serde(flatten)]
     reading: AnswerReading,
     pub(super) detail: Option<String>,
-    /// Address that sent the last response.
+    /// Address of the server that sent the last response.
     pub(super) address: Option<String>,
     pub(super) content_type: Option<String>,
     pub(super) cache_control: Option<String>,
@@ -62,17 +61,17 @@ pub(super) struct RedirectSummary {
     pub(super) to: String,
 }
 
-/// Result of comparing the robots.txt under one name of the site with the robots.txt under the name
-/// in the argument.
+/// Result of comparing the robots.txt at a URL of the site with the robots.txt at the URL in the
+/// argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SameFile {
-    /// The compared name is the name in the argument.
+    /// The compared URL is the URL in the argument.
     Named,
-    /// Both names lead to the same rules, or both lead to no rules.
+    /// Both URLs lead to the same rules, or both lead to no rules.
     Same,
     Differs,
-    /// The name has no address, so there is no site under this name.
+    /// The host has no address, so there is no site at this URL.
     NoSite,
 }
 

@@ -31,8 +31,8 @@ pub(super) struct SitemapSummary {
     pub(super) is_index: bool,
 }
 
-/// Fetches the sitemaps that a robots.txt lists. An invalid URL, such as a relative one, is a
-/// finding.
+/// Fetches the sitemaps that a robots.txt lists. Reports invalid URLs, such as relative URLs, as
+/// findings.
 pub(super) fn check(
     retriever: &Retriever,
     robots: &RobotsTxt,

@@ -77,7 +77,7 @@ impl<'a> Client<'a> {
     /// any text that a client sent, so the first word that can be an address is used.
     fn of(head: &'a [u8]) -> Option<Self> {
         let (first, rest) = head.split_at(memchr::memchr(b' ', head).unwrap_or(head.len()));
-        // `host - - - [` contains a host, but no address.
+        // A line that begins with `host - - - [` contains a host, but no address.
         let has_host = |user: &[u8]| matches!(user, [b'-', b' ', _, ..]) && !is_address(first);
         if let [b' ', b'-', b' ', user @ ..] = rest
             && is_client(first)
@@ -113,7 +113,7 @@ pub(super) fn is_address(word: &[u8]) -> bool {
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
-/// instead of the address. A word such as `nginx:` is the tag of a program instead.
+/// instead of the address. A word such as `nginx:` is the name of a program instead.
 fn is_client(word: &[u8]) -> bool {
     let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
@@ -189,7 +189,8 @@ fn has_scheme(text: &[u8]) -> bool {
     scheme > 0 && text[scheme..].starts_with(b"://")
 }
 
-/// Finds the quote that begins the request. Quotes in a user name are escaped, so they are skipped.
+/// Finds the quote that begins the request. Escaped quotes are skipped, because they are part of a
+/// user name.
 fn first_quote(line: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'"', line).find(|at| line[..*at].last() != Some(&b'\\'))
 }
@@ -209,7 +210,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// Reports whether every opening quote has a closing one; a truncated line has an unmatched quote.
+/// Reports whether every quote is closed. A truncated line may contain an unclosed quote.
 fn has_all_quotes(mut rest: &[u8]) -> bool {
     while let Some((_, after)) = quoted(rest) {
         rest = after;
@@ -246,7 +247,7 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Connection types. Every line in the log of an AWS load balancer begins with a connection type.
+/// Connection types. Every line in the log of an AWS load balancer begins with one of them.
 const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"];
 
 /// Reports whether a line begins like the lines of AWS load balancers, such as `https
@@ -356,7 +357,7 @@ fn clf_time(text: &[u8]) -> Option<i64> {
     Some(days(year, month as i64 + 1, day) * 86_400 + clock - zone(&text[20..]))
 }
 
-/// Parses `2000-10-10T13:55:36.123+02:00`, also with a space instead of the `T`.
+/// Parses `2000-10-10T13:55:36.123+02:00`; a space may replace the `T`.
 pub(super) fn rfc3339(text: &[u8]) -> Option<i64> {
     let (year, month, day) = (number(text.get(..4)?)?, number(text.get(5..7)?)?, number(text.get(8..10)?)?);
     let clock = clock(text.get(11..19)?)?;
@@ -409,7 +410,7 @@ fn number(digits: &[u8]) -> Option<i64> {
     digits.iter().try_fold(0, |sum: i64, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(digit - b'0')))
 }
 
-/// Returns the number of days from 1970-01-01, in the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     // The calculation uses years that begin in March. The leap day is then the last day of a year.
     let year = if month <= 2 { year - 1 } else { year };

@@ -147,7 +147,7 @@ fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     }
 }
 
-/// Returns a User-Agent without its percent-encoding, which CloudFront uses even in JSON objects.
+/// Decodes a percent-encoded User-Agent. CloudFront encodes it even in JSON objects.
 fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
     let agent = value(text);
     let is_escaped = memchr::memmem::find(&agent, b"%20").is_some() && !agent.contains(&b' ');

@@ -13,7 +13,6 @@ pub(super) use self::clf::LoggedRequest;
 pub(in crate::commands) use self::json_keys::{JsonKey, JsonKeys};
 pub(super) use self::w3c::FIELDS;
 
-/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum ReplayLogFormat {
     /// Detect the format from the first lines
@@ -43,8 +42,8 @@ pub(super) struct ChunkReader<'k> {
     format: ReplayLogFormat,
     json_keys: &'k JsonKeys,
     columns: W3cColumns,
-    /// Whether the format was detected from the first lines, so that lines in other formats are
-    /// also read.
+    /// Whether the format was detected from the first lines. If so, lines in other formats are also
+    /// read.
     is_found: bool,
 }
 

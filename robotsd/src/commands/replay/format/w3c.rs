@@ -8,8 +8,8 @@ use super::clf::{LoggedRequest, is_request, rfc3339, status};
 pub(crate) const FIELDS: &[u8] = b"#Fields:";
 
 /// The names of the columns that are read: method, path, query, agent, referer, status, address,
-/// date, time, and host. The last column exists only in logs of CloudFront, and contains the host
-/// that the client requested. In these logs, `cs(Host)` contains the name of the distribution.
+/// date, time, and two columns for the host. In logs of CloudFront, `x-host-header` contains the
+/// host that the client requested, and `cs(Host)` the name of the distribution.
 const READ: [&[&[u8]]; 11] = [
     &[b"cs-method"],
     &[b"cs-uri-stem", b"cs-uri"],
@@ -35,7 +35,7 @@ pub(crate) struct W3cColumns {
 
 #[derive(Clone, Copy)]
 enum W3cValue<'a> {
-    /// Value without quotes, which contains no separator.
+    /// Value without quotes. It contains no separator.
     Plain(&'a [u8]),
     /// Content of a quoted string; quotes in it are doubled.
     Quoted(&'a [u8]),
@@ -89,7 +89,7 @@ impl W3cColumns {
 
     /// Splits a line into values; `None` if the line has too many or too few values. IIS does not
     /// escape quotes that a client sent, so the line is parsed first with quoted strings and, if
-    /// that fails, without.
+    /// that fails, without quoted strings.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
         let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();

@@ -90,14 +90,14 @@ pub(super) fn versions(path: &Path) -> io::Result<FoundVersions> {
 }
 
 impl Change {
-    /// Reports whether the commit deleted the file, so that the version has no rules.
+    /// Reports whether the commit deleted the file. The version then has no rules.
     fn is_removal(&self) -> bool {
         self.mode.bytes().all(|digit| digit == b'0')
     }
 }
 
-/// Returns the commits that changed a file, the newest first. Returns at most one commit more than
-/// the limit, so that the caller can detect that the limit is exceeded.
+/// Returns the commits that changed a file, the newest first: at most one commit more than the
+/// limit, so that the caller detects that the limit is exceeded.
 fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     let most = format!("--max-count={}", MAX_VERSIONS + 1);
     let log = git(folder, LOG.split(' ').chain([&*most, "--", name]))?;
@@ -119,8 +119,8 @@ fn changes(folder: &Path, name: &str) -> io::Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Reads the content of the file in these commits, up to the limits. The limits are checked with
-/// the size that git prints before each version.
+/// Reads the content of the file in these commits, up to the limits. To check the limits, uses the
+/// size that git prints before each version.
 fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> io::Result<()> {
     let mut git = command(folder);
     git.args(["cat-file", "--batch"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,5 +1,5 @@
-//! `--history`: judges each request by the version of robots.txt that the crawler had fetched last
-//! before the request, as the server's board does.
+//! `--history`: judges each request by the version of robots.txt that the crawler had last fetched
+//! before it sent the request, as the server's board does.
 //!
 //! The versions come from git ([`git`]) or from dated files ([`dated`]), and the fetches of
 //! robots.txt come from the log. The code of the server's board judges the crawlers ([`LogBoard`]),
@@ -92,8 +92,8 @@ pub(super) struct PastVersion {
 
 impl VersionHistory {
     /// Reads the versions of a robots.txt. `paths` is one path in a git repository, or dated files
-    /// and directories of dated files. `deploy` is the maximum time after the date of a version, in
-    /// seconds, while the previous version may still be served.
+    /// and directories of dated files. After the date of a version, the previous version may still
+    /// be served for at most `deploy` seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
             [path] => git::has_repository(path) && !dated::are_dated(path),
@@ -142,15 +142,15 @@ impl VersionHistory {
         self.versions.partition_point(|version| version.since <= time).checked_sub(1)
     }
 
-    /// Returns the versions before the one at the index `place` that may still be served at the time
-    /// `time`, because the next version may not be deployed yet.
+    /// Returns the versions before index `place` that may still be served at the time `time`,
+    /// because their successors may not be deployed yet.
     fn maybe_served(&self, place: usize, time: Second) -> impl Iterator<Item = &PastVersion> {
         let successors = self.versions[..=place].windows(2).rev();
         let recent = successors.take_while(move |pair| time.saturating_sub(pair[1].since) < self.deploy);
         recent.map(|pair| &pair[0])
     }
 
-    /// Returns the versions that a crawler may rely on at the time `time` if the version at the
+    /// Returns the versions that a crawler may rely on at the time `time`, while the version at
     /// index `place` is in force.
     fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
         let versions = &self.versions[..=place];
@@ -164,13 +164,13 @@ impl VersionHistory {
     }
 }
 
-/// Default time after a commit, in seconds, while the previous version may still be served.
+/// Default for how long after a commit the previous version may still be served, in seconds.
 const DEPLOYED: Second = 15 * 60;
 
 /// The observations in one chunk of the log that are needed to judge crawlers.
 #[derive(Debug, Default)]
 pub(super) struct BoardNotes {
-    /// Counts that are complete, because they have reached the maximum number of rows.
+    /// Counts that have reached the maximum number of rows. Further rows are added to `counted`.
     full: Vec<Counted>,
     counted: Counted,
     times: LoggedTimes,

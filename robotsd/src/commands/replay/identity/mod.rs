@@ -15,8 +15,8 @@
 //!    belongs to a trusted proxy.
 //! 5. Signatures are not used, because logs do not contain them.
 //!
-//! A log may not contain the addresses of clients at all. Only all requests of a log together can
-//! show whether it contains them ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
+//! A log may not contain the addresses of clients at all. Only all its requests together show
+//! whether it contains them ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
 
 mod names;
 
@@ -46,7 +46,7 @@ pub(super) struct LogEvidence {
     /// Patterns of reverse DNS names. The [`NameQuestions`] contain indexes into this list.
     pub(super) patterns: Vec<Arc<[NamePattern]>>,
     pub(super) answers: Option<NameAnswers>,
-    /// The trusted proxies of the config, whose addresses are not used as evidence about clients.
+    /// The trusted proxies in the config. Their addresses are not used as evidence about clients.
     trusted_proxies: Vec<Network>,
 }
 
@@ -123,7 +123,7 @@ impl LogEvidence {
     }
 }
 
-/// Methods that check the sender of requests with a given header, determined once per header.
+/// Methods that check who sent requests with a given header. They are determined once per header.
 #[derive(Debug)]
 pub(super) enum ClaimMethods {
     One(Arc<CrawlerEvidence>),
@@ -176,8 +176,8 @@ impl ClaimEvidence for EvidenceAt<'_> {
             questions.borrow_mut().note((names, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
-            // Names were not looked up. They are not needed if the crawler has lists, because the
-            // lists contain all addresses of the crawler.
+            // Names were not looked up. If the crawler has lists, names are not needed, because the
+            // lists contain all its addresses.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
         Some(match answers.outcome(names, address) {
@@ -214,7 +214,8 @@ const CONFIRMED_BEFORE: i64 = DAY;
 
 /// Maximum time from a request to a later confirmation of a list, in seconds. If more time has
 /// passed, the list cannot refute the request's claim, because the address may have been removed
-/// from the list after the request. One list lost half of its prefixes within four months.
+/// from the list after the request. For example, one operator's list lost half of its prefixes
+/// within four months.
 const CONFIRMED_AFTER: i64 = 30 * DAY;
 
 #[derive(Debug)]

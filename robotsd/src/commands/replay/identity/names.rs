@@ -123,8 +123,8 @@ fn end_on_the_next_interrupt(runtime: Runtime) {
 
 /// Drops refutations by resolvers that may not work. A resolver without network access finds no
 /// name for any address, so a claim is refuted only if another address was verified with the same
-/// patterns. This verification proves that the resolver works. Such a proof is valid for an hour,
-/// which is longer than the look-ups of one run take.
+/// patterns. This verification proves that the resolver works. A server uses such a proof for an
+/// hour, which is longer than the look-ups of one run take.
 fn refute_only_through_proven_resolvers(outcomes: &mut HashMap<NameQuestion, MethodOutcome>, patterns: usize) {
     let mut is_proven = vec![false; patterns];
     for ((names, _), outcome) in &*outcomes {

@@ -1,5 +1,5 @@
-//! Judgements of crawlers by the versions of robots.txt that they had fetched, and the numbers of
-//! visitors that services of the crawlers' operators referred.
+//! Judges crawlers by the versions of robots.txt that they had fetched. Also contains the numbers
+//! of visitors that services of the crawlers' operators referred.
 
 use std::collections::BTreeMap;
 

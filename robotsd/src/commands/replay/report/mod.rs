@@ -29,9 +29,9 @@ pub(crate) struct Report {
     pub(crate) robots: String,
     pub(crate) against: Option<String>,
     pub(crate) requests: u64,
-    /// Number of requests for hosts of other sites, which no other count includes.
+    /// Number of requests for hosts of other sites. No other count includes these requests.
     other_hosts: u64,
-    /// Number of requests without a host in the log, which the other counts include, too.
+    /// Number of requests without a host in the log. The other counts include these requests, too.
     without_host: u64,
     #[serde(skip)]
     host_notes: Vec<String>,
@@ -164,10 +164,10 @@ impl Report {
         self.against.is_some()
     }
 
-    /// Returns the headline with one sentence per crawler. Search engines come first, followed by
-    /// the other crawlers with the most disallowed requests or, in a comparison, the most requests
-    /// with different verdicts. A crawler whose claims were checked but never verified comes last,
-    /// because impostors may have sent all its requests.
+    /// Returns the sentences of the headline, one per crawler. Search engines come first, followed
+    /// by the other crawlers with the most disallowed requests or, in a comparison, the most
+    /// requests with different verdicts. A crawler whose claims were checked but never verified
+    /// comes last, because impostors may have sent all its requests.
     fn headlines(&self) -> impl Iterator<Item = String> {
         let harm = |row: &ReportedCrawler| {
             let (own, verified) = (&row.tally, &row.identity.verified);

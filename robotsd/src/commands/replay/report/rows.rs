@@ -60,8 +60,8 @@ impl RuleRows {
         }
     }
 
-    /// Names up to two patterns of rules with this effect, such as `/cart/ and /sale`, and the
-    /// number of the other rules. `None` if no rule has this effect.
+    /// Lists up to two patterns of rules with this effect, such as `/cart/ and /sale`, and states
+    /// the number of the other rules. `None` if no rule has this effect.
     pub(super) fn patterns(&self, effect: Effect) -> Option<String> {
         let mut patterns =
             self.rules.iter().filter(|rule| rule.effect == effect).filter_map(|rule| rule.pattern.as_ref());
@@ -124,10 +124,10 @@ const SUSPECT_ADDRESSES: usize = 3;
 
 #[derive(Debug, Serialize)]
 pub(super) struct Senders {
-    /// Date of the oldest list that was used.
+    /// Date of the oldest address list that was used.
     pub(super) lists_of: Option<String>,
     lists: Vec<ListRow>,
-    /// Look-ups of names; `None` if names were not looked up.
+    /// Look-ups of reverse DNS names; `None` if names were not looked up.
     pub(super) names: Option<NamesRow>,
     #[serde(flatten)]
     pub(super) split: SenderSplit,
@@ -338,7 +338,7 @@ impl SuspectRow {
 }
 
 /// Returns the addresses for the report, sorted by the number of requests, largest first. Several
-/// addresses may become one row, because addresses are redacted.
+/// addresses may share a row, because addresses are redacted.
 fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<AddressRow> {
     let mut tallies = BTreeMap::<String, AddressTally>::new();
     for (address, tally) in addresses {

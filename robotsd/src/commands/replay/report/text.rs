@@ -25,7 +25,7 @@ const PATTERNS: usize = 5;
 
 /// Maximum number of crawlers whose impostors are shown.
 const IMPOSTORS: usize = 10;
-/// Maximum number of addresses per crawler.
+/// Maximum number of impostors' addresses that are shown per crawler.
 const ADDRESSES: usize = 5;
 /// Maximum number of crawlers whose impostors are shown with rules and paths.
 const DETAILED_IMPOSTORS: usize = 3;
