@@ -169,7 +169,7 @@ impl Enforcer {
             let sender = self.sender(live, request, agents);
             let agents = sender.agents(agents);
             // If no agent is a crawler and no group applies, the request needs neither decision nor
-            // record. Most requests of browsers end here.
+            // record. Most requests from browsers end here.
             if snapshot.policy.passes_over(content.rules(), agents) {
                 return Ok(Answer::pass().with_fields(fields));
             }
@@ -251,8 +251,8 @@ impl Enforcer {
 
     /// Reports whether a pending DNS lookup of the sender's address may change the result of the
     /// sender check. Returns `false` if an outer layer has already judged the request without
-    /// waiting. `lookups` counts the cache lookup of the request's agents. If this lookup has
-    /// already been counted, `lookups` is `None`.
+    /// waiting. Counts the cache lookups of the request's agents in `lookups`, which is `None` if
+    /// these lookups have already been counted.
     #[cfg(feature = "verify")]
     pub(super) fn is_evidence_awaited(&self, request: OriginalRequest<'_>, lookups: Option<&AgentLookups>) -> bool {
         let Some(check) = &self.sender_check else { return false };

@@ -14,9 +14,9 @@
 //! any crate of a build can enable the feature, and the verdicts of the layer must not depend on
 //! another crate. A layer from `RobotsLayer::new` judges requests with stripped targets, counts
 //! them, and logs the first one. The axum layer counts and logs requests that only a layer in a
-//! nested router judges, because such a layer does not receive requests for `/robots.txt`. Every
-//! layer adds its decision to a request with a crawl delay, so that no inner layer counts the
-//! request again.
+//! nested router judges, because such a layer does not receive requests for `/robots.txt`. If a
+//! request has a crawl delay, both kinds of layer add their decision, so that no inner layer counts
+//! the request again.
 
 #[cfg(feature = "axum08")]
 use axum::extract::{MatchedPath, NestedPath, OriginalUri};

@@ -82,8 +82,8 @@ impl<'a> OriginalRequest<'a> {
 
     /// Sets the target that the client sent: path and query, or a whole URL. This target takes
     /// precedence over [`RobotsLayer::target_from`](super::RobotsLayer::target_from). After this
-    /// call, the HTTP version is unknown, because a proxy may use another HTTP version than the
-    /// client when it asks for the decision.
+    /// call, the HTTP version is unknown, because the proxy that asks for the decision may use a
+    /// different version than the client.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
         Self { target: TargetIs::Given(target), version: None, ..self }
     }

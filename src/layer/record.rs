@@ -74,7 +74,7 @@ pub struct Record {
     /// The form of the path ([`PathForm`]) that matched the deciding rule, such as the path with
     /// `..` segments resolved.
     pub form: PathForm,
-    /// The crawl delay that had not passed when the request came; `None` for any other request.
+    /// The crawl delay if the request arrived before the delay had passed; otherwise `None`.
     pub limit: Option<Box<Limit>>,
     /// The signs that a person sent the request.
     pub signs: HumanSigns,
@@ -105,7 +105,7 @@ impl serde::Serialize for Record {
     }
 }
 
-/// The crawl delay that had not passed when a request came.
+/// The crawl delay of a request that arrived before the delay had passed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Limit {
@@ -258,7 +258,7 @@ pub(super) const fn is_crawler(agent: &Agent) -> bool {
     agent.class().is_crawler()
 }
 
-/// Returns the crawl delay that had not passed when the request came, if any.
+/// Returns the crawl delay if the request arrived before the delay had passed.
 fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
     let rate_limit = decision.rate_limit?;
     let delay = rate_limit.delay;

@@ -248,8 +248,8 @@ pin_project! {
     where
         S: Service<Request<B>>,
     {
-        // Boxed to keep the enum small, because few requests wait. `None` only while the state
-        // changes to `Called`.
+        // Boxed to keep the enum small; only requests that wait allocate. `None` only while the
+        // state changes to `Called`.
         Waiting { waiting: Option<Box<Waiting<S, B>>> },
         Called { #[pin] future: S::Future },
     }

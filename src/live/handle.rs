@@ -450,8 +450,8 @@ pub struct Status {
     /// The version that [`LiveRobots::rollback`](super::LiveRobots::rollback) would publish; `None`
     /// if there is none.
     pub before: Option<VersionHash>,
-    /// Whether the rules are enforced: `Off` if the site's own kill switch, the state directory's
-    /// kill switch or another shared kill switch is off.
+    /// Whether the rules are enforced. `Off` if any kill switch is set to `Off`: the site's own,
+    /// the state directory's or another shared one.
     pub enforcement: Enforcement,
     /// The position of the site's own kill switch, regardless of any shared kill switch.
     pub switch: Enforcement,

@@ -192,9 +192,9 @@ impl Snapshot {
         )
     }
 
-    /// Returns one line if a crawl delay is above the first group, or if no group has a crawl
-    /// delay; otherwise `None`. Also `None` if the policy does not limit rates, and for a file of a
-    /// [`Directory`](crate::source::Directory).
+    /// Returns a one-line message if a crawl delay is above the first group, or if no group has a
+    /// crawl delay. Otherwise `None`; always `None` if the policy does not limit rates, and for a
+    /// file of a [`Directory`](crate::source::Directory).
     #[cfg(feature = "tracing")]
     pub(super) fn problem_with_delays(&self) -> Option<String> {
         let content = self.content.as_ref().filter(|_| !self.is_one_of_many)?;

@@ -116,7 +116,7 @@ pub(super) mod hanging {
     }
 
     /// Runs `call` on a new thread and returns the result. Panics if `call` does not return within
-    /// a minute, because it is then probably waiting for a hanging folder.
+    /// a minute, because it is then probably waiting for a [`HangingFolder`].
     pub(in crate::source) fn returns<R: Send + 'static>(what: &str, call: impl FnOnce() -> R + Send + 'static) -> R {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || sender.send(call()));

@@ -271,7 +271,7 @@ impl<'a> DeclaredEvidence<'a> {
 
 /// Reports whether the header has URLs and all of them belong to audio services, or the part's
 /// product is named after the host of an audio service. The client of an audio service fetches
-/// feeds or streams. URLs do not count if one of them leads to a page about a crawler.
+/// feeds or streams. The URLs are ignored if one of them leads to a page about a crawler.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
     has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())

@@ -42,8 +42,8 @@ enum Mute {
 
 impl<'h> HeaderReader<'h> {
     fn new(bytes: &'h [u8]) -> Self {
-        // A header usually has one word per five bytes. The capacity has an upper limit because a
-        // long header may contain few words.
+        // A header usually has one word per five bytes. The upper limit saves memory if a long
+        // header has few words.
         let words = Vec::with_capacity((bytes.len() / 4).clamp(4, 64));
         let parts = Vec::with_capacity((bytes.len() / 8).clamp(4, 32));
         Self { header: Header { bytes, words, parts, ..Header::default() }, brackets_close: true, ..Self::default() }

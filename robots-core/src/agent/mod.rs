@@ -35,8 +35,8 @@
 //!    address), and products that call themselves a crawler.
 //! 6. Headers of telephones, televisions, applications, media players and feed readers may contain
 //!    a URL of the product's maker. In these headers, neither a URL nor the syllable "bot"
-//!    (`CUBOT`, `BOTECH`) alone declares a crawler. In headers of web views and desktop programs, a
-//!    word such as `Archive` alone does not declare a crawler (`Archive Viewer/2.0 (Mac OS X)`). If
+//!    (`CUBOT`, `BOTECH`) is enough to declare a crawler. In headers of web views and desktop
+//!    programs, a word such as `Archive` is not enough either (`Archive Viewer/2.0 (Mac OS X)`). If
 //!    the URL in a header belongs to a media player or a radio station, the client probably fetches
 //!    feeds that people subscribed to. Tools that people run on their own machines are not
 //!    crawlers. A header is from such a tool if it names a known program, a runtime or a machine
@@ -44,8 +44,8 @@
 //!    the program's source code or home page (`Terraform/1.9.0 (+https://www.terraform.io)`). The
 //!    name of a declared crawler is usually the leading product of its header, not the words next
 //!    to the contact.
-//! 7. In a comment with `MSIE` or `Konqueror`, a product is declared only if it calls itself a
-//!    crawler.
+//! 7. In a comment with `MSIE` or `Konqueror`, only products that call themselves a crawler are
+//!    declared parts.
 //! 8. The agent's [`Class`] tells how the agent was recognised. The class and the policy decide
 //!    whether `*` applies to the agent.
 //!

@@ -238,7 +238,7 @@ impl Kinds {
     pub(super) const GENERIC: Self = Self(1 << 3);
     pub(super) const LIBRARY: Self = Self(1 << 4);
     pub(super) const HEADLESS: Self = Self(1 << 5);
-    /// A component of applications on people's devices.
+    /// A word in headers of applications on people's devices.
     pub(super) const APP: Self = Self(1 << 6);
     /// A browser that does not call itself Mozilla.
     pub(super) const PLAIN_BROWSER: Self = Self(1 << 7);

@@ -352,7 +352,7 @@ impl Policy {
 
     /// Returns the groups whose usage lines and licences apply to an agent. If no group names the
     /// agent, returns the groups for `*`, even if the policy does not apply the rules of these
-    /// groups to the agent. So the header fields of a response and the file state the same usage.
+    /// groups to the agent. So a response's header fields state the same usage as the file.
     #[doc(hidden)]
     pub fn selection_for_use<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
         rules.select(self.tokens_of(agent), Fallback::Star)

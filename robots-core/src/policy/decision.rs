@@ -308,10 +308,10 @@ impl IdentityRules {
         }
     }
 
-    /// Returns the mode for an impostor's request, before the site's mode limits it. `None` if the
-    /// request is not from an impostor, or if impostors are only observed. A request that names no
-    /// crawler is not treated as a request from an impostor, even if its signature is invalid,
-    /// because a person may have made the request.
+    /// Returns the strictest mode for an impostor's request: the site's mode may be milder. `None`
+    /// if the request is not from an impostor, or if impostors are only observed. A request that
+    /// names no crawler is not treated as a request from an impostor, even if its signature is
+    /// invalid, because a person may have made the request.
     pub(super) fn handling(self, agent: &Agent, identity: Identity) -> Option<Mode> {
         let mode = match self.impostors {
             Impostors::Observe => None,

@@ -122,8 +122,8 @@ impl AgentRules {
         strictest.expect("there is a reading and an agent")
     }
 
-    /// Returns the time that the crawler should wait between two requests: the longest delay in the
-    /// crawler's groups, in any reading. `None` if these groups have no delay.
+    /// Returns the time that the crawler should wait between two requests: the longest delay that
+    /// any reading finds in the crawler's groups. `None` if these groups have no delay.
     pub fn crawl_delay(&self) -> Option<CrawlDelay<'_>> {
         let selections = self.readings.iter().flat_map(|rules| self.selections(rules));
         let delays = selections.filter_map(Selection::longest_crawl_delay);
@@ -237,7 +237,7 @@ mod tests {
             ("/our/", "https://example.com/%6fur/x", [true, false]),
             ("/our/", "our/x", [true, false]),
             ("/b/", "//a/b/", [true, true]),
-            // An escaped `*` is a literal `*` by `Reading::Standard`, and stays an escape by
+            // An escaped `*` is a literal `*` with `Reading::Standard`, and stays an escape with
             // `Reading::Reference`.
             ("/a%2Ab", "/a%2Ab", [true, true]),
             // Only `Legacy` adds a leading slash, and `AgentRules` does not use `Legacy` by
@@ -259,9 +259,9 @@ mod tests {
                     User-agent: *\nDisallow: /c\n";
         for (token, path, line) in [
             ("Our Bot/2.0", "/a", Some(2)),
-            // By `Reading::Reference`, no group names this crawler, so the group for `*` applies.
+            // With `Reading::Reference`, no group names this crawler, so the group for `*` applies.
             ("Our Bot/2.0", "/c", Some(8)),
-            // By `Reading::Reference`, a name in the file ends at the first space.
+            // With `Reading::Reference`, a name in the file ends at the first space.
             ("Our", "/a", Some(2)),
             ("OtherBot 4", "/b", Some(5)),
             ("OtherBot 4", "/c", Some(8)),

@@ -181,9 +181,8 @@ impl Costly {
     pub const MANY_TOGETHER: usize = 10_000;
 }
 
-/// Returns the single rules with too many wildcards, and the sets of groups whose rules have too
-/// many wildcards in total, in the order of the file. Ignores rules that end after the first
-/// `limit` bytes.
+/// Returns, in the order of the file, each rule with too many wildcards, and each set of groups
+/// whose rules together have too many. Ignores rules that end after the first `limit` bytes.
 pub(super) fn find(document: &RobotsTxt, limit: usize, sets: &[Vec<usize>]) -> Vec<Costly> {
     let mut costly = Vec::new();
     let mut of_group = Vec::with_capacity(document.groups().len());

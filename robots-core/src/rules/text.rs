@@ -53,8 +53,8 @@ pub(super) const MAX_TEXTS: usize = 3;
 pub(super) enum Query {
     /// The query begins at the first `?` of the pattern, if there is one.
     AsWritten,
-    /// The query begins in the bytes that the `*` before the literal with this number matches. The
-    /// literal before the first `*` has number 0.
+    /// The `*` before the literal with this number matches the start of the query. The literal
+    /// before the first `*` has number 0.
     Before(usize),
 }
 

@@ -217,7 +217,7 @@ pub(super) fn gaps(watches: &[Watch], lost: &[Lost]) -> Vec<Gap> {
     for Lost { from, to } in lost {
         // Another version may have been live during the lost period.
         gaps.iter_mut().filter(|gap| gap.from <= *to && *from <= gap.to).for_each(|gap| gap.version = None);
-        // Requests in the first lost second must count as sent after the beginning of the gap.
+        // The gap begins one second earlier, so that it includes requests in the second `from`.
         gaps.push(Gap { from: from.saturating_sub(1), to: *to, version: None });
     }
     gaps

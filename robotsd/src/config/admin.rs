@@ -123,8 +123,8 @@ pub(crate) struct AdminProxy {
 }
 
 impl AdminListenerConfig {
-    /// Returns the access of this listener. If the config does not set `access`, the result depends
-    /// on whether the config has tokens, so it may change after a reload.
+    /// Returns the access that this listener grants. If the config does not set `access`, the
+    /// result depends on whether the config has tokens, so it may change after a reload.
     pub(crate) fn access(&self, rights: &AdminRights) -> AdminAccess {
         match self.access {
             Some(access) => access,

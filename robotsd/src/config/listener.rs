@@ -215,8 +215,8 @@ pub(super) fn pairs(files: &[RawCertificate], folder: &Path) -> Result<Vec<(Pair
         })?;
         if pair.names.is_empty() && !pairs.is_empty() {
             let message = format!(
-                "{}: this certificate contains no DNS name, so no client would ever get it: make it the default, which \
-                 is the first certificate of the listener, or use a certificate with a DNS name",
+                "{}: this certificate contains no DNS name, so no client would ever get it: list it first, which makes \
+                 it the default, or use a certificate with a DNS name",
                 paths.chain.display()
             );
             return Err(file.chain.fault(message));

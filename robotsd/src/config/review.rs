@@ -537,8 +537,8 @@ fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     })
 }
 
-/// If the config does not set `state_dir`, returns a note at the first site that refuses requests.
-/// Without a state directory, a restart would reset the kill switch.
+/// If `state_dir` is not set, returns a note about the first site that refuses requests. Without a
+/// state directory, a restart would reset the kill switch.
 fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;

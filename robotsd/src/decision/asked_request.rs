@@ -53,7 +53,7 @@ impl Preset {
         };
         let (target, further_targets) = match &fields_read.target {
             TargetField::Below if below.starts_with('/') => (below.as_bytes(), Vec::new()),
-            TargetField::Below => return Err(QuestionError::missing(self, "the path below the preset")),
+            TargetField::Below => return Err(QuestionError::missing(self, "the path after the name of the preset")),
             TargetField::Field(name) => {
                 let mut values = lines(fields, name);
                 let target = values.next().ok_or_else(|| QuestionError::missing(self, label(name)))?;

@@ -186,8 +186,8 @@ impl<'c> SlotWaiter<'c> {
         Self(claims)
     }
 
-    /// Claims slots with `reclaim`, up to the maximum number of claims. Returns `false` if there is
-    /// no claim and `reclaim` finds no slot.
+    /// Calls `reclaim` for more claims, up to their maximum number. Returns `false` if there is no
+    /// claim and `reclaim` finds no slot.
     fn claim(&self, mut reclaim: impl FnMut() -> Option<SlotClaim>) -> bool {
         let mut outstanding = self.0.lock();
         let SlotClaims { waiters, claims, at_once } = &mut *outstanding;

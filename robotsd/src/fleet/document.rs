@@ -17,7 +17,7 @@
 //! field is valid, even if the value is damaged. Damage to values or to other fields therefore
 //! cannot turn enforcement on. The scope is part of the field's name, so a user with rights for one
 //! site cannot affect another site, even by using the ID of the other site's off switch. Numbers
-//! have an upper bound, because a damaged number that is too large would make later writes fail.
+//! have an upper bound, because a huge number in a damaged field would make later writes fail.
 
 use std::collections::BTreeMap;
 

@@ -12,8 +12,8 @@
 //! accepted version in the document.
 //!
 //! - An off switch that the member knows stays in force until it is lifted on this replica, or
-//!   until the document contains a tombstone for it. Off switches and tombstones that the store has
-//!   lost are written back. The ID of a lifted off switch cannot be used again:
+//!   until the document contains a tombstone for it. If the store loses an off switch or a
+//!   tombstone, the member writes it back. The ID of a lifted off switch cannot be used again:
 //!   [`turn_off`](Member::turn_off) then returns an error and turns nothing off.
 //! - In a damaged document, all off switches and tombstones take effect, and so does every other
 //!   field that can be parsed. If a field cannot be parsed, the member keeps its own value of the

@@ -159,7 +159,7 @@ families! {
     CRAWLER_REQUESTS = Counter "robotsd_crawler_requests",
         "Requests of crawlers by outcome, without requests for /robots.txt. The label `crawler` is a name in the \
          registry, or the class of an unregistered agent. If a site has more than 256 combinations of crawler and \
-         outcome, `crawler` is `other` for the further ones.";
+         outcome, further combinations have the crawler `other`.";
     HTTP_REQUESTS = Counter "robotsd_http_requests",
         "Responses by listener, site, status code and method. The label `site` is empty if the request was refused \
          before a site was chosen.";

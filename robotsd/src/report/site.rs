@@ -21,7 +21,7 @@ pub(crate) struct SiteReport {
     /// `off` if the kill switch of the site or the kill switch for all sites is off; `on` if both
     /// are on.
     pub(crate) enforcement: String,
-    /// State of the site's own kill switch: `on` or `off`.
+    /// Position of the site's own kill switch: `on` (enforcing) or `off`.
     pub(crate) switch: String,
     /// Reason why the site's kill switch counts as `off` although nobody has turned it off.
     pub(crate) switch_problem: Option<String>,

@@ -185,8 +185,8 @@ impl ActiveConfig {
         sockets.map_err(|error| format!("the sockets cannot be handed over: {error}"))
     }
 
-    /// Leaves the service to the process that has replaced this process: makes clients reconnect,
-    /// closes the sockets, and stops announcing versions and sending heartbeats.
+    /// Hands over to the process that has replaced this process: makes clients reconnect, closes
+    /// the sockets, and stops announcing versions and sending heartbeats.
     pub(super) fn leave_to_successor(&mut self) {
         self.edge.set_successor();
         self.sites.stop_announcing();
@@ -203,7 +203,7 @@ impl ActiveConfig {
     }
 
     /// Drops the duplicates of the sockets and the pending change, because the process is about to
-    /// end. Requests that wait for the change fail.
+    /// end. All requests that wait for the change then fail.
     pub(super) fn let_go(&mut self) {
         self.change = PendingChange::default();
         self.listeners.lock().let_go();

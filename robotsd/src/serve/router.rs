@@ -244,7 +244,7 @@ mod tests {
             let request = Request::get("/").header("user-agent", agent).body(RequestBody::empty()).unwrap();
             let mut response = Box::pin(router.answer(request.into()));
             assert!(response.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            // Dropping the future acts like a client that disconnects.
+            // When a client disconnects, the future is dropped.
             drop(response);
             let mut totals = SiteTotals::default();
             counts.add_to(&mut totals);

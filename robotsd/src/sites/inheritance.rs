@@ -29,7 +29,7 @@ use crate::files;
 use crate::render::shell_word;
 use crate::report::is_of;
 
-/// File in the state directory with the hosts of the sites that were served last.
+/// File in the state directory with each site's hosts, for the next start.
 const KEPT: &str = "hosts.json";
 
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;

@@ -1,9 +1,9 @@
 //! Reads files again when a reload is requested: the registry, the files that gates read, the
 //! appended lists, and every robots.txt.
 //!
-//! Files are read on blocking threads, one per site, so a file system that hangs delays only the
-//! site whose files it contains. The response to the reload request waits at most [`PATIENCE`] for
-//! a site whose files hang.
+//! Files are read on blocking threads, one per site, so a hanging file system delays only the sites
+//! whose files it contains. The response to the reload request waits at most [`PATIENCE`] for a
+//! site whose files hang.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

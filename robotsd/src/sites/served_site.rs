@@ -143,13 +143,13 @@ impl ServedSite {
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
-    /// Records for the board that enforcement was switched off. While enforcement is off, crawlers
-    /// are not recognised, so the board's counts of crawlers may be too low.
+    /// Informs the board that enforcement was switched off. While enforcement is off, crawlers are
+    /// not recognised, so the board's counts of crawlers may be too low.
     pub(super) fn was_switched_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
-    /// Records for the board that the hosts of the site have changed.
+    /// Informs the board that the hosts of the site have changed.
     pub(super) fn has_other_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }

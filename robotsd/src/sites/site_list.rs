@@ -292,7 +292,7 @@ impl Sites {
         self.opener().watcher
     }
 
-    /// Records for the board which of these sites have other hosts than in `before`. Must be called
+    /// Informs the board which of these sites have other hosts than in `before`. Must be called
     /// when these sites replace `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());

@@ -83,8 +83,8 @@ impl Lane {
         Ok(runtime.insert(handle).clone())
     }
 
-    /// Waits for the permits of a request. The permit for file and receiver comes first, so that
-    /// requests that wait for a slow receiver hold at most two permits of their file.
+    /// Waits for the permits of a request, first for the permit of its file-receiver pair. So
+    /// requests to a slow receiver hold at most two of their file's permits.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
         let (file, receiver) = share(hook);
         let shares = [

@@ -492,8 +492,8 @@ tower_robots::internals::debug_as!(|it| PublishHooks { sites: it.settings.lock()
 
 const MAX_RECORD_BYTES: u64 = 200;
 
-/// A folder with one file per hook and subject of its notices. The file contains the hook's last
-/// announcement, so that the hook does not repeat it after a restart.
+/// A folder with one file per pair of hook and subject ([`JobKey`]). The file contains the pair's
+/// last announcement, so that it is not repeated after a restart.
 #[derive(Clone, Debug)]
 struct DeliveryRecord(PathBuf);
 

@@ -437,7 +437,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
     // One line is invalid. All other requests are for other hosts.
     folder.write("log", line_for("vhost", "other.test") + "junk\n");
     let (_, said, code) = replay("shop", &[]);
-    assert_has(said, &["no request of the logs is for a host of the site \"shop\""]);
+    assert_has(said, &["no request in the logs is for a host of the site \"shop\""]);
     assert_eq!(code, Some(2));
 }
 

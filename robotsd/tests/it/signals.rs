@@ -115,7 +115,7 @@ fn the_config_is_checked_and_commands_show_the_fields() {
         changed,
         &[
             "Content-Usage of /: train-ai=n; was train-ai=y",
-            "licences that only the new file names: https://a.test/new.xml",
+            "licences that are only in the new file: https://a.test/new.xml",
         ],
     );
     // robotsd does not send the content signals of a robots.txt in responses, but commands show

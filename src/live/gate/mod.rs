@@ -6,13 +6,13 @@
 //! 2. Any other version is compared with the version that was accepted last. The gate refuses a
 //!    version that newly blocks all crawlers, all crawlers that are not named in any group, or a
 //!    search engine. The gate also refuses a version that has lost all its groups or effective
-//!    rules, is a truncated copy of the accepted version, or suddenly allows much more (see
-//!    [`DrasticChange`]). As long as no version has been accepted, this step refuses only a version
-//!    that blocks all crawlers.
+//!    rules, that is a truncated copy of the accepted version, or that suddenly allows much more
+//!    (see [`DrasticChange`]). As long as no version has been accepted, this step refuses only a
+//!    version that blocks all crawlers.
 //! 3. The gate refuses a version that disallows too many important pages for a search engine that
 //!    could fetch them before (see the module `objection`).
-//! 4. The gate also refuses a version that does not meet an expectation, changes a verdict that a
-//!    [`Guard`] protects, has findings of a configured severity, or disallows one of the paths of
+//! 4. The gate also refuses a version that fails an expectation, that changes a verdict protected
+//!    by a [`Guard`], that has findings of a configured severity, or that disallows a path of
 //!    [`Gate::must_allow`].
 //! 5. A refused version becomes the pending version, and the live version stays live. The status
 //!    contains the reasons. An operator accepts a pending version by its hash, and so cannot accept

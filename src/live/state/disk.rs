@@ -288,8 +288,8 @@ pub(crate) fn aside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".{name}.{}.{:?}.tmp", std::process::id(), std::thread::current().id()))
 }
 
-/// Adds options that prevent the open from following a symbolic link at the path and from waiting
-/// for the writer of a FIFO.
+/// Adds options so that `open` fails on a symbolic link at the path, and does not wait for the
+/// writer of a FIFO.
 pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);

@@ -148,9 +148,9 @@ pub struct Problem {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProblemKind {
-    /// The live or the pending version cannot be saved, so a restart would forget this version. Or
-    /// only the record of the live version cannot be written; a restart needs this record if a
-    /// later version cannot be saved. The write is retried.
+    /// The live version, the pending version or the record of the live version cannot be saved. A
+    /// restart would forget an unsaved version, and needs the record if a later version cannot be
+    /// saved. The write is retried.
     Save,
     /// The position of the kill switch cannot be saved, so a restart would forget the position. The
     /// write is retried.

@@ -1,5 +1,5 @@
-//! The lock of a state directory. Among all processes, only the handle (a `StateDir` and its
-//! clones) that has locked the folder writes to it.
+//! The lock of a state directory. Only the handle (a `StateDir` and its clones) that holds the lock
+//! writes to the directory.
 //!
 //! The lock belongs to an open file (`flock`), not to a process. So a second handle in the same
 //! process is refused, too, and a child process that inherits the file descriptor shares the lock.

@@ -14,9 +14,9 @@
 //! killed. There are three exceptions: lines are appended to the history, the record `live` is
 //! overwritten in place, and a kill switch's file is overwritten if the disk is full. Only the
 //! owner of a file can read it. One thread writes the versions of all sites, shortly after they go
-//! live. A function that carries out a decision of an operator returns only after the decision is
-//! written. Only one handle at a time can have a directory open. Damaged files, and files in an
-//! unknown format, are reported and ignored.
+//! live. An operator's decision is written before the function for this decision returns. Only one
+//! handle at a time can have a directory open. Damaged files, and files in an unknown format, are
+//! reported and ignored.
 //!
 //! A failed write is retried after a delay, with the next write, on a reload, and when the process
 //! ends. Until a retry succeeds, the sites keep serving, and the status reports the problem. On

@@ -125,7 +125,7 @@ impl StateDir {
         &self.root.folder.path
     }
 
-    /// Returns the position of the kill switch of all sites.
+    /// Returns `Off` if the kill switch for all sites disables enforcement.
     pub fn enforcement(&self) -> Enforcement {
         self.root.switch.enforcement()
     }

@@ -55,8 +55,8 @@ impl VersionHash {
         Self(hmac_sha256::Hash::hash(bytes))
     }
 
-    /// Returns the first 16 hex digits, as in messages. Every command that expects a version
-    /// accepts these digits.
+    /// Returns the first 16 hex digits. Messages show them, and every command that expects a
+    /// version accepts them.
     pub fn short(&self) -> String {
         hex(&self.0[..8])
     }

@@ -120,8 +120,8 @@ impl Directory {
         self.shared.scan(Age::Settled).map(drop)
     }
 
-    /// Returns why the folder is polled for changes; `None` if the file system reports changes.
-    /// Without the feature `watch`, returns why the folder is not watched.
+    /// Returns why the folder is polled for changes; `None` if the file system reports changes. If
+    /// the feature `watch` is off, returns a message that changes are not noticed.
     pub fn watch_problem(&self) -> Option<String> {
         self.shared.watched.get().and_then(Watched::problem)
     }

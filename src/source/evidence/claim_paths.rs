@@ -259,7 +259,7 @@ fn is_of_last_day(at: SystemTime, now: SystemTime) -> bool {
 /// would change the file.
 const STEP: u64 = 10 * 60;
 
-/// How far in the future a saved time may be, for example because the clock was set back.
+/// Tolerance if a saved time is in the future, for example after the clock was set back.
 const CLOCK_STEP: Duration = Duration::from_secs(60);
 
 /// An entry of the file: the times when a crawler was last verified on a claim path, by a signature

@@ -12,8 +12,8 @@ use crate::identity::PublicAddress;
 const SLOT: Duration = Duration::from_secs(12 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How far in the future the time of the last verification may be, for example because the clock
-/// was set back.
+/// Tolerance if the time of the last verification is in the future, for example after the clock was
+/// set back.
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
 /// Minimum number of refuted requests in the last hour that can make a path suspect.

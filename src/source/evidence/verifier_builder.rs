@@ -31,7 +31,7 @@ pub struct VerifierSettings {
     configured: Configured,
     resolvers: Vec<SocketAddr>,
     looks_names_up: bool,
-    /// Minimum time between two DNS queries, and the time limit for a response.
+    /// Two times: the minimum between two DNS queries, and the limit for a response.
     question_times: (Duration, Duration),
     trusted_proxies: Vec<Network>,
     required: Vec<RequiredComponent>,

@@ -108,7 +108,7 @@ struct Failing {
 
 impl Failing {
     /// Reports whether the series has ended, because no fetch was attempted for a day after
-    /// `retry`. Time without attempts does not show that the server fails.
+    /// `retry`. Without attempts, it is unknown whether the server still fails.
     fn has_ended(&self, now: SystemTime) -> bool {
         now.duration_since(self.retry).is_ok_and(|time| time > DAY)
     }

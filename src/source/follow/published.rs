@@ -103,7 +103,7 @@ pub enum DocumentEvent<D> {
     Changed(Arc<D>, VersionHash),
     /// A version has drastic changes, and is not used until it is accepted.
     Waiting {
-        /// The hash of the version, which is required to accept it.
+        /// Hash of the version, for [`FollowedDocument::accept`].
         hash: VersionHash,
         /// The drastic changes of the version.
         changes: String,

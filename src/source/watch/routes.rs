@@ -52,8 +52,8 @@ pub(super) struct Routes {
 pub(super) struct FolderListeners {
     /// The identity of the watched folder, if the folder is watched.
     folder: Option<FolderId>,
-    /// Whether the folder was moved or removed. The system ends the watch of a removed folder, and
-    /// reports events of a moved folder under the old path.
+    /// Whether the folder was moved or removed. The system stops watching a removed folder, and
+    /// reports events in a moved folder under the old path.
     is_gone: bool,
     /// The targets in the folder, by the name that they watch. The targets with the key `None`
     /// watch all names.

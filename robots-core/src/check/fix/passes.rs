@@ -6,8 +6,8 @@
 //! the rules of that group. Once the byte order mark is removed, crawlers read the user-agent line,
 //! and the findings about the rules below it are gone. So fixes that change the effect are applied
 //! one lint at a time, in the order of the table of lints, and the file is checked again after each
-//! lint. A fix is safe only if it does not change the effect even after the other fixes have been
-//! applied.
+//! lint. A fix is safe only if it does not change the file's effect, with or without the other
+//! fixes.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

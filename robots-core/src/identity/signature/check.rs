@@ -140,8 +140,8 @@ impl SignatureCandidate {
         component.is_covered_by(&self.base)
     }
 
-    /// Checks the signature with the keys of its directory. If `is_busy` returns true, the sender
-    /// has caused too many checks, and the outcome is undecided.
+    /// Checks the signature with the keys in the signer's directory. If `is_busy` returns true, the
+    /// sender has caused too many checks, and the outcome is undecided.
     pub(super) fn check(&self, keys: &FoundKeys, is_busy: impl FnOnce() -> bool) -> SignatureCheck {
         let key = keys.as_ref().map_err(|reason| *reason).and_then(|keys| keys.key(&self.keyid));
         let outcome = match key {

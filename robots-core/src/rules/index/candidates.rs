@@ -119,8 +119,7 @@ impl Candidates {
         &self.texts[start as usize..end as usize]
     }
 
-    /// Returns the index in the document of each candidate's rule, in the order of the candidates'
-    /// ranks.
+    /// Returns the index of each candidate's rule in the document, in the order of the ranks.
     pub(super) fn into_rules(self) -> Box<[u32]> {
         self.rules.into_iter().map(|candidate| candidate.rule).collect()
     }

@@ -3,8 +3,8 @@
 //!
 //! Each node stores the best rank of its own patterns and of the patterns at all nodes above, so a
 //! walk need not remember earlier nodes. A pattern at a node above is shorter when encoded, but may
-//! be longer as written, and so take precedence. The nodes of one trie are in breadth-first order,
-//! so the children of a node are adjacent.
+//! be longer as written, and then takes precedence. The nodes of one trie are in breadth-first
+//! order, so the children of a node are adjacent.
 //!
 //! Existing crates for radix trees store one value per key. They can store neither the best rank of
 //! a node and all nodes above, nor all tries of a file in one vector.

@@ -138,9 +138,9 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     }
     for (what, addresses) in [
         ("sitemaps that the new file no longer names", &diff.sitemaps_removed),
-        ("sitemaps that only the new file names", &diff.sitemaps_added),
+        ("sitemaps that are only in the new file", &diff.sitemaps_added),
         ("licences that the new file no longer names", &diff.licenses_removed),
-        ("licences that only the new file names", &diff.licenses_added),
+        ("licences that are only in the new file", &diff.licenses_added),
     ] {
         let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
         totals.extend((!addresses.is_empty()).then(|| format!("{what}: {list}")));

@@ -212,7 +212,7 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 /// Maximum number of addresses with their own counts, per crawler.
 const ADDRESSES: usize = 1_024;
 
-/// Maximum number of nodes in all path trees of a crawler's failed claims together.
+/// Maximum total number of nodes in the path trees of a crawler's failed claims.
 const FAILED_NODES: usize = 256;
 
 /// Maximum number of hours with counts: a little more than half a year.

@@ -143,7 +143,7 @@ impl LogSelection {
         }
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;
         let (site, list) = (&hosts.site, hosts.list());
-        Some(format!("no request of the logs is for a host of the site {site:?}, which serves {list}"))
+        Some(format!("no request in the logs is for a host of the site {site:?}, which serves {list}"))
     }
 }
 

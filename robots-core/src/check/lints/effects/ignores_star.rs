@@ -24,8 +24,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let closes =
         global().find(|rule| rule.access() == Access::Disallow && matches!(rule.pattern(), b"/" | b"/*" | b"*"));
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
-    // If no rule allows a part of the site, `whole-site-disallowed` reports the rule that disallows
-    // the site.
+    // If no rule allows any part of the site, the lint `whole-site-disallowed` applies instead.
     let (Some(rule), true) = (closes, opens) else { return };
     let is_deaf = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;

@@ -8,7 +8,7 @@ pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
     severity: Severity::Note,
     summary: "letters outside ASCII that are not escaped in a path",
-    why: "Requests contain such letters as \"%\" escapes of their UTF-8 bytes. Crawlers that follow RFC 9309, \
+    why: "In requests, such letters are escaped: each UTF-8 byte is written as \"%\" with two hex digits. Crawlers that follow RFC 9309, \
           section 2.2.2, escape the pattern in the same way before comparing. Other crawlers compare the unescaped \
           bytes and find no match.",
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),

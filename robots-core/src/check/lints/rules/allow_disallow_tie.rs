@@ -64,8 +64,8 @@ fn report(sink: &mut Sink, rule: Rule<'_>, allow: Rule<'_>, place: &str) {
     .help("remove the rule that you do not want");
 }
 
-/// Returns the sets of groups that crawlers combine because the groups contain the same name, each
-/// with this name. Groups that share several names are returned only once.
+/// Returns each set of groups that share a name, with this name. Crawlers combine the groups of a
+/// set. A set that shares several names is returned only once.
 fn shared<'a>(groups: &[Group<'a>]) -> Vec<(Vec<usize>, Name<'a>)> {
     let mut by_name: HashMap<Option<ProductToken>, (Vec<usize>, Name<'a>)> = HashMap::new();
     for (at, name) in groups.iter().enumerate().flat_map(|(at, group)| group.names().map(move |name| (at, name))) {
