@@ -147,7 +147,7 @@ impl LiveRobots {
 
     /// Publishes like [`LiveRobots::publish`], but blocks until the text is compiled (some
     /// milliseconds) and the listeners have run. Use this function in code without an async
-    /// runtime. If several calls run at the same time, their texts are published one after the
+    /// runtime. If several calls run at the same time, their versions are published one after the
     /// other, in any order.
     ///
     /// # Errors

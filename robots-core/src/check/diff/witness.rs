@@ -196,7 +196,7 @@ impl Paths {
     }
 
     /// Adds two paths that begin with the text of `start` and end with the text of `loose`. In one
-    /// path, the two texts are adjacent; in the other path, a filler separates them. Adds nothing
+    /// path, the two strings are adjacent; in the other path, a filler separates them. Adds nothing
     /// if `start` ends with `$`.
     fn join(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
