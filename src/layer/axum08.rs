@@ -44,10 +44,10 @@ impl RobotsLayer {
     ///   for `/robots.txt`. Such a layer logs a warning for the first request that no outer layer
     ///   has judged ([`Status::nested_only`](crate::live::Status::nested_only)).
     /// - The layer must also wrap the app's final fallback; otherwise requests for `/robots.txt`
-    ///   get 404. The layer does not wrap a fallback that is set after the layer was added, with
-    ///   `Router::fallback` or by merging a router that has a fallback. So add the layer last,
-    ///   after `merge`, `nest` and fallbacks. If you must add the layer earlier, merge the router
-    ///   that [`RobotsLayer::robots_txt_route`] returns.
+    ///   get 404. The layer does not wrap a fallback that is set later, with `Router::fallback` or
+    ///   by merging a router that has a fallback. So add the layer last, after `merge`, `nest` and
+    ///   fallbacks. If you must add the layer earlier, merge the router that
+    ///   [`RobotsLayer::robots_txt_route`] returns.
     /// - The client's address is the peer address of the connection, `ConnectInfo<SocketAddr>`, if
     ///   the app is served with `into_make_service_with_connect_info::<SocketAddr>()`. Behind a
     ///   proxy, [`RobotsLayer::forwarded_for`] finds the client's address. A function that you set

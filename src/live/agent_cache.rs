@@ -159,8 +159,8 @@ impl AgentCache {
     }
 
     /// Allocates the next larger table if headers have replaced each other as often as the table
-    /// has slots. A slot holds two headers, so two headers with the same slot do not make the table
-    /// grow.
+    /// has slots. A slot holds two headers, so two headers that share a slot do not replace each
+    /// other.
     fn grow_if_crowded(&self, slots: &[CacheSlot]) {
         let lost = self.lost.fetch_add(1, Ordering::Relaxed);
         let (next, size) = match slots.len() {

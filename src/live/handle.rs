@@ -507,10 +507,9 @@ pub struct Status {
     /// that another server answers them
     /// ([`RobotsLayer::robots_txt_served_elsewhere`](crate::layer::RobotsLayer::robots_txt_served_elsewhere)).
     pub unserved: u64,
-    /// Number of requests for `/robots.txt` that the layer answered instead of a route of the
-    /// application. The first such request is logged as a warning. Always 0 without the feature
-    /// `axum08`, because only this feature can find out whether the application has a route for
-    /// `/robots.txt`.
+    /// Number of requests for `/robots.txt` that the layer answered although the application has a
+    /// route for them. The first such request is logged as a warning. Always 0 without the feature
+    /// `axum08`, because only this feature can find out whether the application has such a route.
     pub shadowed_routes: u64,
     /// Number of response header fields that the layer did not add, because the application's
     /// responses already had them ([`Signals`](crate::layer::Signals)).

@@ -104,8 +104,12 @@ pub(super) struct Compiled {
 
 impl Snapshot {
     /// Returns one line for each override or exemption of the policy that probably names the wrong
-    /// crawlers: no crawler in the registry has the operator, neither a crawler in the registry nor
-    /// a group has the name, or no crawler sends the name in requests (such as `Google-Extended`).
+    /// crawlers:
+    ///
+    /// - an operator that has no crawlers in the registry;
+    /// - a name that is neither in the registry nor in a group of the file;
+    /// - a name that crawlers never send in requests (such as `Google-Extended`).
+    ///
     /// The line suggests a similar name if there is one. The list is always empty for a file of a
     /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {

@@ -59,8 +59,8 @@ impl KillSwitch {
         self.0.joined.lock().enforcement
     }
 
-    /// Switches enforcement on or off, immediately for every open site that uses this switch, and
-    /// for sites that are opened later. The sites' own switches do not change.
+    /// Immediately switches enforcement on or off for every open site that uses this switch. Sites
+    /// that are opened later get the same position. The sites' own switches do not change.
     pub fn set_enforcement(&self, enforcement: Enforcement) {
         self.set_enforcement_because(enforcement, None);
     }

@@ -197,7 +197,7 @@ impl Registry {
     }
 
     /// Reports whether the header contains one of the strings that the crawler requires in addition
-    /// to its name, or the crawler requires none.
+    /// to its name. Also returns true if the crawler requires none.
     fn accepts(&self, crawler: u32, header: &Header<'_>, searched: &mut Vec<(u32, bool)>) -> bool {
         let mut required = self.crawlers[crawler as usize].requires.iter().peekable();
         if required.peek().is_none() {

@@ -155,8 +155,8 @@ fn has_narrower(groups: &[Group<'_>]) -> bool {
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
-/// usual name if crawlers read it as this token, otherwise the token itself. The crawler would
-/// ignore a group for a name with another token.
+/// usual name if crawlers read it as this token, otherwise the token itself. If the name were read
+/// as another token, the crawler would ignore the group.
 fn spelled(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }

@@ -63,7 +63,7 @@ enum RdnsState {
     Done(MethodOutcome),
 }
 
-/// A query for a resolver, by record type.
+/// A DNS query to send to a resolver, by record type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RdnsQuestion<'a> {
     /// Queries the reverse DNS names of an address.

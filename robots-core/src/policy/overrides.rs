@@ -136,9 +136,9 @@ impl<M: Copy> Override<M> {
 
     /// Creates an override for the crawlers of search engines that people use
     /// ([`Agent::is_index_engine`]). If no override applies, [`Mode::Refuse`] only tags the
-    /// disallowed requests of these crawlers. For rate limiting, this override never refuses a
-    /// request: only an override by name ([`agent`](Self::agent)) can limit the rate of a search
-    /// engine.
+    /// disallowed requests of these crawlers. With a rate mode, this override refuses only
+    /// impostors, because only an override by name ([`agent`](Self::agent)) can limit the rate of a
+    /// real search engine.
     pub const fn index_engines(mode: M) -> Self {
         Self::crawlers(Crawlers::IndexEngines, mode)
     }

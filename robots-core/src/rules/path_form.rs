@@ -435,7 +435,7 @@ mod tests {
             ("/x/..;a=%2F/private/x", "/private/x"),
             ("/.well-known/..;/private/x", "/private/x"),
             ("/x/.;/private;/x", "/x/private/x"),
-            // Parameters are cut before separators are decoded, and afterwards.
+            // Parameters are cut both before and after separators are decoded.
             ("/private%2Fx;a%2F..%2F..%2Fy", "/private/x"),
             ("/private;a%2Fx", "/private/x"),
             ("/private;a%2f..%2f../x", "/private/x"),

@@ -278,8 +278,8 @@ impl<'r> Verdict<'r> {
 
     /// Returns the rule that decided; `None` if no rule matches.
     ///
-    /// If only rules with an empty pattern match, returns one of them. A rule with an empty pattern
-    /// never disallows.
+    /// If all matching rules have an empty pattern, returns one of them. A rule with an empty
+    /// pattern never disallows.
     pub fn rule(&self) -> Option<Rule<'r>> {
         self.best.map(|rank| self.rules.document.rule(self.rules.index.rule(rank)))
     }

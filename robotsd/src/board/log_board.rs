@@ -1,8 +1,8 @@
 //! Builds a board from an access log. If the versions of robots.txt that were live during the log
 //! are known, the board shows what a live board would have shown.
 //!
-//! If the log has no line for more than an hour, this time is a gap: any crawler may have fetched
-//! robots.txt, as if robotsd had not been running.
+//! If the log has no line for more than an hour, this time is a gap, like a time when robotsd was
+//! not running: any crawler may have fetched robots.txt.
 
 use std::collections::BTreeMap;
 use std::slice;

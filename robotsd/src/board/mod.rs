@@ -4,14 +4,14 @@
 //!
 //! Each worker counts requests in a [`recorder`]. The control thread moves these counts into the
 //! [`table`], and a blocking thread writes the table to the [`history`]: one file per site and
-//! [`day`]. The recorder, the table and the history all add up [`row`]s. [`judgement`] decides
-//! whether a crawler ignores robots.txt; [`watch`] tells `judgement` when fetches may have been
-//! missed. [`summary`] builds the [`report`] from the rows and judgements. [`requested_paths`]
-//! holds the most requested paths. Before a new version of robots.txt goes live, robotsd checks
-//! whether the version disallows one of these paths. [`visitors`] counts people that services such
-//! as search engines referred to the site; [`referrals`](mod@referrals) compares the number of
-//! these visitors with the number of pages that crawlers fetched. The board never affects or delays
-//! a request.
+//! [`day`]. The recorder, the table and the history all store crawlers' counts in [`row`]s.
+//! [`judgement`] decides whether a crawler ignores robots.txt; [`watch`] tells `judgement` when
+//! fetches may have been missed. [`summary`] builds the [`report`] from the rows and judgements.
+//! [`requested_paths`] holds the most requested paths. Before a new version of robots.txt goes
+//! live, robotsd checks whether the version disallows one of these paths. [`visitors`] counts
+//! people that services such as search engines referred to the site; [`referrals`](mod@referrals)
+//! compares the number of these visitors with the number of pages that crawlers fetched. The board
+//! never affects or delays a request.
 //!
 //! To show another figure, add it to the [`report`] and to [`page`]. Figures about all requests of
 //! a site, such as durations, are not in the rows: the module `counting` counts them, and

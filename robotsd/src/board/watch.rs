@@ -3,10 +3,9 @@
 //! missing from the records.
 //!
 //! **A gap counts as a possible fetch.** In every gap, a crawler may have fetched the version that
-//! was live at that time. A crawler is accused only if every fetch that may have been its last
-//! fetch is evidence against the crawler. The watches in a file cover the time since the previous
-//! write, including days without counts. The watches of two files never overlap, so a missing file
-//! leaves a gap.
+//! was live at that time. So a crawler is accused only if each possible last fetch is evidence
+//! against it. The watches in a file cover the time since the previous write, including days
+//! without counts. The watches of two files never overlap, so a missing file leaves a gap.
 //!
 //! The version during a gap is certain only if the same process was running before and after the
 //! gap, and recorded that it served no other version (`live_since`). Equal versions before and

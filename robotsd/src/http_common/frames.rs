@@ -172,8 +172,8 @@ const RESET_COST: u32 = 2 * PER_FRAME;
 /// Cost of a SETTINGS frame, which must be acknowledged and may change the window of every stream.
 const SETTINGS_COST: u32 = 10;
 
-/// Maximum size of a DATA payload without content, in bytes: 255 bytes of padding and the length of
-/// the padding.
+/// Maximum size of a DATA payload without content, in bytes: the one-byte Pad Length field and 255
+/// bytes of padding.
 const ALL_PADDING: usize = 256;
 
 impl FrameBudget {

@@ -99,7 +99,7 @@ impl InheritedSockets {
         Ok(Self { sockets })
     }
 
-    /// Reports whether no socket was passed by a supervisor.
+    /// Returns true if no supervisor passed a socket.
     pub(super) fn is_empty(&self) -> bool {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }

@@ -31,7 +31,7 @@ pub(crate) struct RefusalServer<S = SiteBackend> {
     pub(super) places: Arc<Semaphore>,
 }
 
-/// A response body that occupies a place at its server until the body is dropped.
+/// A response body that takes one of its server's places until the body is dropped.
 pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One worker's clients for the refusal servers of a site, indexed by refusal case. An entry is

@@ -127,8 +127,8 @@ impl LookupPermit {
 
 impl Drop for LookupPermit {
     fn drop(&mut self) {
-        // The next lookup is scheduled even if the runtime ends during a lookup and drops the task
-        // that holds the permit.
+        // A runtime that ends during a lookup drops the task with the permit. The next lookup is
+        // scheduled even then.
         self.schedule.due.store(self.schedule.millis(Instant::now() + self.next), Ordering::SeqCst);
     }
 }

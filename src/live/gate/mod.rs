@@ -18,8 +18,8 @@
 //!    contains the reasons. An operator accepts a pending version by its hash, and so cannot accept
 //!    another version by mistake.
 //!
-//! If several processes serve the same sites, a new process has no accepted version to compare its
-//! first version with. The gate can then refuse this version until an operator accepts it
+//! A new process may have no accepted version to compare its first version with. If other processes
+//! already serve the same sites, the gate can refuse this version until an operator accepts it
 //! ([`Gate::allow_first_versions`]).
 //!
 //! If the gate has a baseline, for example the version in version control, new versions are

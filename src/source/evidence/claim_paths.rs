@@ -94,8 +94,8 @@ pub struct SuspectPath {
     /// The claimed crawler; an empty string for signed requests whose `User-Agent` does not name a
     /// registered crawler.
     pub crawler: String,
-    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) means every
-    /// check of an address: by a list, or by reverse DNS names. Checks of signatures fail if a
+    /// The method of identification whose checks fail. [`Range`](IdentityMethod::Range) covers both
+    /// checks of an address: by a list, and by reverse DNS names. Checks of signatures fail if a
     /// proxy changes signed fields such as `Host`, or if the clock is wrong.
     pub method: IdentityMethod,
     /// Up to three networks of clients whose checks failed. If `method` is `Range`, one of these

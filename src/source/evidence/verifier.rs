@@ -406,9 +406,9 @@ impl VerifierStatus {
         self.by_cause().into_values().collect()
     }
 
-    /// Returns the reason why impostors pass, regardless of the policy: either no evidence can
-    /// refute claims, or only reverse DNS names can refute claims, and most crawlers have no such
-    /// names. `None` if neither reason is known to apply.
+    /// Returns the reason why impostors pass under every policy. Either no evidence can refute
+    /// claims, or only reverse DNS names can, which most crawlers do not have. `None` if neither
+    /// reason is known to apply.
     pub fn ineffective_reason(&self) -> Option<String> {
         let mut problems = self.by_cause();
         problems.remove(NOTHING).or_else(|| problems.remove(NO_LIST))

@@ -110,7 +110,7 @@ pub enum DocumentEvent<D> {
     },
     /// The document cannot be fetched or used, so the previous version stays in use.
     Failed(Arc<str>),
-    /// After failures, a fetch succeeded, and the document has not changed.
+    /// A fetch succeeded after failures; the document has not changed.
     Recovered,
 }
 

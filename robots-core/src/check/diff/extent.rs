@@ -3,7 +3,7 @@
 use super::witness;
 use crate::rules::{Access, RequestPath, Selection};
 
-/// Maximum number of rules for which a path is tried, to bound the cost.
+/// Maximum number of rules to try, with one path each, to bound the cost.
 pub(super) const MAX_RULES: usize = 50_000;
 
 /// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these

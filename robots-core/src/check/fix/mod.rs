@@ -55,7 +55,7 @@ impl Fixes {
             return fixes_of(report, options);
         }
         // The safety of a fix depends on all other fixes, including fixes of findings that the
-        // report omits. So the safety is determined with the fixes of all findings.
+        // report omits. So the fixes of all findings are examined together.
         let every = options.clone().findings_per_lint(MAX_FINDINGS);
         let whole = check(robots, &every);
         fixes_of(&whole, &every).of_some(&whole.findings, &report.findings)

@@ -192,8 +192,7 @@ mod tests {
     #[test]
     fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
         // The file has 13 rules, so at most 26 copies of rules are allowed. The set of three groups
-        // needs 13 copies, and the remaining 13 copies are enough for only one of the sets with two
-        // groups.
+        // needs half of them. The other half is enough for only one of the sets with two groups.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[10, 2, 1])), [true, true, false, false]);
         // A set that needs exactly the remaining number of copies is merged.

@@ -1,5 +1,5 @@
 //! Counts requests in one row per crawler, in bounded memory. Also finds the crawlers whose failed
-//! claims are suspect.
+//! claims may be genuine.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::{IpAddr, Ipv6Addr};

@@ -289,8 +289,8 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. At that
-/// time, the ended handshake has released its permit.
+/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. By
+/// then, this handshake has released its permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug)]
