@@ -229,8 +229,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let in_days = |days: u64| date_time_ymd(1970, 1, 1) + now + Duration::from_secs(days * 24 * 3600 + 3600);
-    let expired =
-        "a.pem: the certificate expired on Wed, 01 Apr 2020 00:00:00 GMT: renew it";
+    let expired = "a.pem: the certificate expired on Wed, 01 Apr 2020 00:00:00 GMT: renew it";
     for (begin, end, said) in [
         (past.0, past.1, Some(expired)),
         (past.0, in_days(5), Some(", in 5 days: renew it")),

@@ -135,10 +135,7 @@ pub fn certificate_fault(fault: &CertificateError) -> String {
     let date = |time: &UnixTime| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(time.as_secs()));
     match fault {
         CertificateError::ExpiredContext { not_after, .. } => {
-            format!(
-                "the certificate expired on {last_day}: renew it",
-                last_day = date(not_after)
-            )
+            format!("the certificate expired on {last_day}: renew it", last_day = date(not_after))
         }
         CertificateError::NotValidYetContext { not_before, .. } => {
             let from = date(not_before);

@@ -314,10 +314,7 @@ mod tests {
             ("2026-03-30T12:00:00Z", Some("in 36 hours")),
             ("2026-03-31T22:30:00Z", Some("in 1 hour:")),
             ("2026-03-31T23:30:00Z", Some("in less than an hour:")),
-            (
-                "2026-04-01T00:00:01Z",
-                Some("expired on Wed, 01 Apr 2026 00:00:00 GMT: renew it"),
-            ),
+            ("2026-04-01T00:00:01Z", Some("expired on Wed, 01 Apr 2026 00:00:00 GMT: renew it")),
         ] {
             let warning = validity.warning(at(now));
             match word {

@@ -114,10 +114,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
     for (acceptor, want) in [
-        (
-            authority.server("localhost", expired),
-            "the certificate expired on Mon, 01 Jan 2001 00:00:00 GMT",
-        ),
+        (authority.server("localhost", expired), "the certificate expired on Mon, 01 Jan 2001 00:00:00 GMT"),
         (authority.server("localhost", early), "the certificate is not valid before Sat, 01 Jan 4000 00:00:00 GMT"),
         (authority.server("else.test", |_| {}), "the certificate is for \"else.test\" and not for \"localhost\""),
         (other.server("localhost", |_| {}), "is from an untrusted authority"),
