@@ -4,7 +4,7 @@
 //! standard form of a request target contains `*` and `$` instead of these escapes. An encoded
 //! pattern contains markers for its wildcards, so a literal `*` is not mistaken for a wildcard. A
 //! pattern with an escaped reserved byte after a `*` has up to three encoded forms
-//! ([`text`](super::text)), all with the same priority. In a collection of real files, 18 of 97,047
+//! ([`text`]), all with the same priority. In a collection of real files, 18 of 97,047
 //! rules have several encoded forms.
 
 use std::fmt;
