@@ -40,7 +40,7 @@ impl SmallDisk {
     fn mount() -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=68k", "tmpfs"]).arg(folder.path());
+        mount.args(["-t", "tmpfs", "-o", "size=96k", "tmpfs"]).arg(folder.path());
         match mount.output() {
             Ok(output) if output.status.success() => Ok(Self { folder }),
             other => Err(format!("{mount:?}: {other:?}")),
