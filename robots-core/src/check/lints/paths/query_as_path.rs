@@ -12,8 +12,8 @@ pub(crate) const LINT: Lint = Lint {
     why: "Patterns are compared with the path from its first byte (RFC 9309, section 2.2.2), and the query comes \
           after the path. So \"/page=2\" matches only a page with this name, and \"/?sort=\" only the home page, but \
           \"/*?*sort=\" matches every page with this parameter. This lint does not report common parameters of home \
-          pages (\"/?s=\", \"/?p=\"), parameters that select a page (\"/?tab=saved\"), or parameters that another rule of the file \
-          covers with a \"*\".",
+          pages (\"/?s=\", \"/?p=\"), parameters that select a page (\"/?tab=saved\"), or parameters that another \
+          rule of the file covers with a \"*\".",
     bad: Example::new(b"User-agent: *\nDisallow: /sessionid=\nDisallow: /?sort=\n"),
     good: Example::new(b"User-agent: *\nDisallow: /*?*sessionid=\nDisallow: /*?*sort=\nDisallow: /?s=\n"),
     pass: Pass::File(run),

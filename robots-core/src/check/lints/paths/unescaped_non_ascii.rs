@@ -8,9 +8,9 @@ pub(crate) const LINT: Lint = Lint {
     code: "unescaped-non-ascii",
     severity: Severity::Note,
     summary: "letters outside ASCII that are not escaped in a path",
-    why: "In requests, such letters are escaped: each UTF-8 byte is written as \"%\" with two hex digits. Crawlers that follow RFC 9309, \
-          section 2.2.2, escape the pattern in the same way before comparing. Other crawlers compare the unescaped \
-          bytes and find no match.",
+    why: "In requests, such letters are escaped: each UTF-8 byte is written as \"%\" with two hex digits. \
+          Crawlers that follow RFC 9309, section 2.2.2, escape the pattern in the same way before comparing. Other \
+          crawlers compare the unescaped bytes and find no match.",
     bad: Example::new("User-agent: *\nDisallow: /caf\u{e9}/\n".as_bytes()),
     good: Example::new(b"User-agent: *\nDisallow: /caf%C3%A9/\n"),
     pass: Pass::Field(run),
