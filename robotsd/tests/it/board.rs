@@ -23,8 +23,11 @@ fn crawlers(folder: &Folder) -> Vec<Value> {
     report["sites"][0]["crawlers"].as_array().cloned().unwrap_or_default()
 }
 
+/// Folder with the board's files of the site `Shop 1`.
+const FILES: &str = "state/board/%53hop%201";
+
 fn files(folder: &Path) -> Vec<PathBuf> {
-    let folder = fs::read_dir(folder.join("state/board/%53hop%201")).into_iter().flatten();
+    let folder = fs::read_dir(folder).into_iter().flatten();
     folder
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
@@ -35,16 +38,16 @@ fn is_written(folder: &Path, what: &str) -> bool {
     files(folder).iter().any(|path| fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
 }
 
-fn lines(folder: &Path) -> Vec<Value> {
+pub(super) fn lines(folder: &Path) -> Vec<Value> {
     let mut files = files(folder);
     files.sort();
     let texts = files.iter().filter_map(|path| fs::read_to_string(path).ok());
     texts.flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()).collect()
 }
 
-/// Returns the number of disallowed requests in the files, over all hours.
-fn written_disallowed(folder: &Path) -> u64 {
-    lines(folder).iter().filter_map(|line| line["hour"]["disallowed"].as_u64()).sum()
+/// Returns the number of disallowed requests in the lines of the files, over all hours.
+pub(super) fn written_disallowed(lines: &[Value]) -> u64 {
+    lines.iter().filter_map(|line| line["hour"]["disallowed"].as_u64()).sum()
 }
 
 #[test]
@@ -74,15 +77,15 @@ fn crawlers_are_counted_and_outlive_a_kill() {
 
     // The board writes its counts immediately when a version is published.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
-    wait_until("files of the board", || written_disallowed(folder.path()) == 3);
+    wait_until("files of the board", || written_disallowed(&lines(&folder.at(FILES))) == 3);
     running.signal("KILL");
     running.wait_for_end();
     let running = folder.start();
     let after = wait_for("the counts from before", || crawlers(&folder).into_iter().next());
     let part = json!({ "disallowed": 3, "allowed": 1, "reads": 1, "last_read": { "is_newest": false } });
     assert_part(&after, &part);
-    assert!(is_written(folder.path(), "/private/"), "patterns, and no paths");
-    assert!(!is_written(folder.path(), "/private/a"), "patterns, and no paths");
+    assert!(is_written(&folder.at(FILES), "/private/"), "patterns, and no paths");
+    assert!(!is_written(&folder.at(FILES), "/private/a"), "patterns, and no paths");
     drop(running);
 }
 
@@ -119,8 +122,8 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
     // The board writes its counts immediately when a version is published.
     folder.replace("robots.txt", format!("{ROBOTS}Disallow: /more/\n"));
     let watches =
-        || -> Vec<Value> { lines(folder.path()).iter().filter_map(|line| line.get("watch").cloned()).collect() };
-    wait_until("files of the board", || written_disallowed(folder.path()) == 2 && watches().len() > 1);
+        || -> Vec<Value> { lines(&folder.at(FILES)).iter().filter_map(|line| line.get("watch").cloned()).collect() };
+    wait_until("files of the board", || written_disallowed(&lines(&folder.at(FILES))) == 2 && watches().len() > 1);
     let watches = watches();
     assert_eq!(watches[0]["process"], watches[1]["process"], "{watches:?}");
     assert!(watches[0]["to"].as_u64() < watches[1]["from"].as_u64(), "{watches:?}");
@@ -136,7 +139,7 @@ fn a_time_without_a_robots_txt_is_a_gap() {
     let (folder, running) = config.tables("[board]\nsees_all = true").start();
     running.event("absent");
     let watch = |is_wanted: fn(&Value) -> bool| {
-        lines(folder.path())
+        lines(&folder.at(FILES))
             .iter()
             .filter_map(|line| line.get("watch"))
             .rfind(|watch| is_wanted(&watch["version"]))
@@ -230,7 +233,7 @@ fn words_of_one_process() -> Vec<DayLine> {
 /// Writes the board of a site `Shop 1` that this many replicas serve.
 pub(super) fn write_lines(folder: &Path, replicas: usize, lines: &[DayLine]) {
     let site = json!({ "site": { "name": "Shop 1", "sees_all": true, "replicas": replicas } }).to_string();
-    let folder = folder.join("state/board/%53hop%201");
+    let folder = folder.join(FILES);
     fs::create_dir_all(&folder).unwrap();
     let days: BTreeSet<u64> = lines.iter().map(|(day, _)| *day).collect();
     for day in days {

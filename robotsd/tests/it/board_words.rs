@@ -3,6 +3,7 @@
 
 use std::time::UNIX_EPOCH;
 
+use super::board::{lines, written_disallowed};
 use super::daemon::{Daemon, find, free_ports};
 use super::identity::{TRUSTING, known_by};
 use crate::harness::*;
@@ -250,13 +251,11 @@ fn a_full_disk_loses_at_most_what_was_not_written() {
             let problems = status["problems"].as_array().unwrap().iter();
             problems.map(|problem| problem.as_str().unwrap().to_owned()).filter(|text| text.contains("board")).collect()
         };
-        // The requests may come in different hours, so the counts of all hours are added up.
-        let written = || -> u64 {
-            let files = fs::read_dir(state.join("board/shop")).into_iter().flatten().map(|entry| entry.unwrap().path());
-            let text: String = files.filter_map(|path| fs::read_to_string(path).ok()).collect();
+        let written = || {
+            let lines = lines(&state.join("board/shop"));
+            let text = json!(lines).to_string();
             assert!(!text.contains("\"lost\""), "{text}");
-            let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-            lines.filter_map(|line| line["hour"]["disallowed"].as_u64()).sum()
+            written_disallowed(&lines)
         };
         let mut running = site.start();
         running.get("/private/1", GPTBOT);
