@@ -3,6 +3,8 @@
 //! process. Mistakes that would prevent a start are reported as errors, all others as warnings or
 //! notes.
 
+mod refusal_modes;
+
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -14,9 +16,10 @@ use std::time::SystemTime;
 use toml::Spanned;
 use tower_robots::agent::Registry;
 use tower_robots::check::Severity;
-use tower_robots::policy::{Impostors, Mode, Network, RateMode};
+use tower_robots::policy::{Impostors, Network};
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
+use self::refusal_modes::{bounded_impostors, bounded_rate, unasked_store, without_grace, without_state};
 use super::file::Reviewable;
 use super::included::is_inside;
 use super::log::cannot_be_made;
@@ -33,6 +36,8 @@ use crate::names::{crawler_hint, did_you_mean};
 use crate::render::FoundProblem;
 use crate::selector::Selector;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
+
+pub(super) use self::refusal_modes::why_unasked;
 
 impl Config {
     /// Returns probable mistakes in the order of the file: warnings, notes, and errors that would
@@ -514,112 +519,4 @@ fn everything_exempt(file: &RawConfig) -> impl Iterator<Item = Fault> {
             format!("{pattern:?} exempts {what}, so no rule of a robots.txt is enforced", pattern = written.get_ref());
         written.fault(message).help("to enforce nothing, write mode = \"observe\" or \"off\"".to_owned())
     })
-}
-
-/// Returns a note if the site enforces new rules or crawl delays immediately, before crawlers have
-/// fetched them.
-fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
-    let refuses = strictest_mode(file, site) == Mode::Refuse;
-    let limits = strictest_limit(file, site) == RateMode::Refuse;
-    let unseen = match (refuses, limits) {
-        (true, true) => "rules and delays",
-        (true, false) => "rules",
-        (false, true) => "delays",
-        (false, false) => return None,
-    };
-    file.grace.get_ref().0.is_zero().then(|| {
-        let name = site.name.get_ref();
-        let message = format!(
-            "the site {name:?} refuses requests without a grace period: crawlers may use a cached robots.txt for 24 \
-             hours (RFC 9309, section 2.4), so crawlers are refused because of {unseen} that they have not read yet"
-        );
-        site.name.fault(message).help("write grace = \"24h\" at the top of the file".to_owned()).of_site(name)
-    })
-}
-
-/// If `state_dir` is not set, returns a note about the first site that refuses requests. Without a
-/// state directory, a restart would reset the kill switch.
-fn without_state(file: &RawConfig) -> Option<Fault> {
-    let refuses =
-        |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
-    let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let message = "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions \
-        and the kill switch, so robotsd then refuses requests even if `robotsd enforce off` was run before";
-    Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
-}
-
-/// Returns the strictest mode that a site has for any crawler.
-fn strictest_mode(file: &RawConfig, site: &RawSite) -> Mode {
-    site.modes.0.iter().filter_map(|exception| exception.modes.get_ref().mode).fold(file.mode_of(site), Mode::max)
-}
-
-/// Returns the strictest action of a site for requests that a crawler sends before its crawl delay
-/// has passed.
-fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
-    let of_site = site.rate.mode.get_ref().within(strictest_mode(file, site));
-    let overrides =
-        site.modes.0.iter().filter_map(|exception| Some(*exception.modes.get_ref().rate.as_ref()?.get_ref()));
-    overrides.fold(of_site, RateMode::max)
-}
-
-/// Returns a note if the mode of a site makes the site's rate mode less strict than configured.
-fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
-    let (rate, mode) = (&site.rate.mode, file.mode_of(site));
-    let left = rate.get_ref().within(mode);
-    let does = if left == RateMode::Off { "has no effect" } else { "only observes" };
-    let message =
-        format!("rate.mode = \"{rate}\" {does}, because the mode of the site is \"{mode}\"", rate = rate.get_ref());
-    let help = match rate.get_ref() {
-        RateMode::Refuse => {
-            "to refuse requests that come too fast, write mode = \"refuse\" for the site, or rate = \"refuse\" for a \
-             crawler in [site.modes]"
-        }
-        _ => "write mode = \"observe\" for the site",
-    };
-    (left != *rate.get_ref()).then(|| rate.fault(message).help(help.to_owned()).of_site(site.name.get_ref()))
-}
-
-/// Returns a note if the action for impostors is stricter than the mode of a site, because the site
-/// then acts only as strictly as its mode.
-fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
-    let impostors = &file.identity.as_ref()?.impostors;
-    let wanted = match impostors.get_ref() {
-        Impostors::Tag => Mode::Tag,
-        Impostors::Refuse => Mode::Refuse,
-        _ => return None,
-    };
-    let mut bounded = file.site.iter().map(Spanned::get_ref).filter(|site| file.mode_of(site) < wanted);
-    let first = bounded.next()?;
-    let mode = file.mode_of(first);
-    let does = match mode {
-        Mode::Off => "has no effect",
-        Mode::Tag => "only tags",
-        _ => "only observes",
-    };
-    let others = match bounded.count() {
-        0 => String::new(),
-        others => format!("; further sites with the same problem: {others}"),
-    };
-    let message = format!(
-        "impostors = \"{wanted}\" {does} for the site {site:?}, because the mode of the site is \"{mode}\"{others}",
-        site = first.name.get_ref()
-    );
-    Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
-}
-
-fn unasked_store(file: &RawConfig) -> Option<Fault> {
-    let help = "write mode = \"observe\" or \"refuse\" below [site.rate], or remove the store";
-    Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
-}
-
-/// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
-/// `[rate]` has no store.
-pub(super) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
-    file.rate.store.as_ref()?;
-    let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
-    // A fleet without its own store uses the store in `[rate]`, even if no site limits the rate of
-    // crawlers.
-    let is_used = file.fleet.name.is_some() && file.fleet.store.is_none();
-    let is_asked = is_used || file.site.iter().any(|site| limits(site.get_ref()));
-    (!is_asked).then_some("no site limits the rate of crawlers, so the store is never used")
 }
