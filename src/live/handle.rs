@@ -136,8 +136,8 @@ impl LiveRobots {
     /// reload would replace the text with the content of the source.
     ///
     /// The text is published even if an override of the policy refers to a rule that the text does
-    /// not contain. An admin page should therefore show [`Snapshot::overrides_without_rule`] after
-    /// publishing. Overrides without a rule are also logged.
+    /// not contain. An admin page should therefore show [`Snapshot::settings_without_effect`] after
+    /// publishing. These settings are also logged.
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();

@@ -331,8 +331,7 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     // intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
     let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
-    let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
-    let idle = idle.chain(snapshot.problem_with_delays());
+    let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.settings_without_effect());
     for problem in idle.chain(ended).chain(snapshot.policy.excessive_exemptions()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
     }

@@ -120,11 +120,15 @@ impl Snapshot {
         misspelled.collect()
     }
 
-    /// Returns one line for each ineffective override of the policy: an override for a rule that is
-    /// not in the file, an override for an exempt crawler, an override that a later one replaces,
-    /// or a rate override for crawlers without a crawl delay. The list is always empty for a file
-    /// of a [`Directory`](crate::source::Directory).
-    pub fn overrides_without_rule(&self) -> Vec<String> {
+    /// Returns one line for each setting of the policy that has no effect on this file:
+    ///
+    /// - an override for a rule that is not in the file;
+    /// - an override for an exempt crawler, or an override that a later one replaces;
+    /// - a rate override for crawlers without a crawl delay;
+    /// - a rate mode, if no group has a crawl delay, or if a crawl delay is above the first group.
+    ///
+    /// The list is always empty for a file of a [`Directory`](crate::source::Directory).
+    pub fn settings_without_effect(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =
             || content.robots().groups().flat_map(Group::rules).filter(|rule| rule.access() == Access::Disallow);
@@ -139,7 +143,8 @@ impl Snapshot {
         let unlimited = self.policy.rate_overrides(self.clock.now()).filter_map(|over| {
             Some(format!("the rate override for {over} {why}", why = self.reason_without_limit(content, over)?))
         });
-        idle.chain(self.overrides_without_effect(content)).chain(unlimited).collect()
+        let replaced = self.overrides_without_effect(content);
+        idle.chain(replaced).chain(unlimited).chain(self.problem_with_delays(content)).collect()
     }
 
     /// Returns one line for each override that has no effect, because its crawler is exempt or
@@ -197,11 +202,8 @@ impl Snapshot {
     }
 
     /// Returns a one-line message if a crawl delay is above the first group, or if no group has a
-    /// crawl delay. Otherwise `None`; always `None` if the policy does not limit rates, and for a
-    /// file of a [`Directory`](crate::source::Directory).
-    #[cfg(feature = "tracing")]
-    pub(super) fn problem_with_delays(&self) -> Option<String> {
-        let content = self.content.as_ref().filter(|_| !self.is_one_of_many)?;
+    /// crawl delay. Otherwise `None`; always `None` if the policy does not limit rates.
+    fn problem_with_delays(&self, content: &Content) -> Option<String> {
         let mode = self.policy.rate_mode().within(self.policy.mode);
         if mode == RateMode::Off {
             return None;

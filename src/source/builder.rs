@@ -183,7 +183,8 @@ impl<S> LiveBuilder<S> {
 
     /// Sets the grace period. The grace period of a request begins when the site accepts the oldest
     /// saved version that disallows the request. Until the period ends, the request is only
-    /// observed. Default: zero. A second call replaces the first.
+    /// observed. Without [`LiveBuilder::state`], no version is saved, so the period begins again at
+    /// each start of the process. Default: zero. A second call replaces the first.
     pub fn grace(self, grace: Duration) -> Self {
         self.with_settings(|settings| settings.grace = grace)
     }

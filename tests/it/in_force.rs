@@ -402,7 +402,7 @@ fn an_override_that_a_later_override_replaces_is_reported() {
         (verified(), gptbot(Mode::Observe), training(Mode::Refuse), true),
     ] {
         let live = live(policy.with_override(first).with_override(second));
-        let lines = live.snapshot().overrides_without_rule();
+        let lines = live.snapshot().settings_without_effect();
         assert_eq!(lines.iter().any(|line| line.starts_with(LINE)), is_replaced, "{lines:?}");
     }
 }
@@ -429,7 +429,7 @@ fn a_rate_override_that_does_not_limit_its_crawlers_is_reported() {
     ] {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).with_rate_override(over).build();
         let live = LiveRobots::text(robots).policy(policy).open().unwrap();
-        let lines = live.snapshot().overrides_without_rule();
+        let lines = live.snapshot().settings_without_effect();
         assert_eq!(lines.iter().filter(|line| line.contains("rate override")).count(), usize::from(want.is_some()));
         assert!(want.is_none_or(|want| lines.iter().any(|line| line.starts_with(want))), "{lines:?}");
     }

@@ -151,7 +151,7 @@ fn an_override_for_an_exempt_crawler_causes_a_warning() {
     };
     for (needed, is_warned) in [(IdentityNeeded::Claimed, true), (IdentityNeeded::Verified, false)] {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").policy(of_googlebot(needed)).open().unwrap();
-        let warned = live.snapshot().overrides_without_rule();
+        let warned = live.snapshot().settings_without_effect();
         let want = "the override for agent \"googlebot\" has no effect, because this crawler is exempt: remove the \
                     exemption or the override, or exempt the crawler only if its identity is verified";
         assert_eq!(warned, if is_warned { vec![want] } else { vec![] });

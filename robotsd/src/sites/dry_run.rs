@@ -262,7 +262,7 @@ impl DrySite<'_> {
         // If `sitemaps` in `[gate]` is off, there is no warning about sitemaps on other hosts.
         let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
-        let texts = snapshot.overrides_without_rule().into_iter().chain(elsewhere);
+        let texts = snapshot.settings_without_effect().into_iter().chain(elsewhere);
         untaken
             .into_iter()
             .chain(grace)

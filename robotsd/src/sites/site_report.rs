@@ -214,7 +214,7 @@ impl LiveSite {
                 let unready = waits.map(|pending| log_events::without_robots(&self.name, Some(pending)));
                 let of_state = status.state_problems.iter().map(|problem| &problem.text);
                 let of_robots = status.watch_problem.iter().chain(of_state).cloned();
-                let of_policy = snapshot.misspelled_overrides().into_iter().chain(snapshot.overrides_without_rule());
+                let of_policy = snapshot.misspelled_overrides().into_iter().chain(snapshot.settings_without_effect());
                 let of_gate = self.pages.as_deref().map(SitePages::notes).unwrap_or_default();
                 let of_gate = of_gate.into_iter().map(|note| format!("gate: {note}"));
                 unready.into_iter().chain(of_robots).chain(of_policy).chain(of_gate).collect()

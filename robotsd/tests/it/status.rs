@@ -59,11 +59,18 @@ fn the_way_to_give_a_gate_pages_is_shown_once() {
 }
 
 #[test]
-fn an_override_without_its_rule_is_reported() {
-    let idle = "the override for pattern \"/private\" has no effect, because no Disallow line of the robots.txt has this pattern";
-    for (pattern, is_idle) in [("/private", true), ("/private/", false)] {
-        let modes = format!("[site.modes]\n\"pattern:{pattern}\" = \"observe\"");
-        let folder = Config::refusing().admin_socket().files_of("shop").tables(modes).robots(ROBOTS).folder();
+fn a_setting_without_effect_is_reported() {
+    const OVERRIDE: &str = "the override for pattern \"/private\" has no effect, because no Disallow line of the robots.txt has this pattern";
+    const RATE: &str =
+        "the rate mode \"refuse\" does not limit any request, because no group of the robots.txt has a Crawl-delay";
+    let delayed = format!("{ROBOTS}Crawl-delay: 1\n");
+    for (tables, robots, idle, is_idle) in [
+        ("[site.modes]\n\"pattern:/private\" = \"observe\"", ROBOTS, OVERRIDE, true),
+        ("[site.modes]\n\"pattern:/private/\" = \"observe\"", ROBOTS, OVERRIDE, false),
+        ("[site.rate]\nmode = \"refuse\"", ROBOTS, RATE, true),
+        ("[site.rate]\nmode = \"refuse\"", &delayed, RATE, false),
+    ] {
+        let folder = Config::refusing().admin_socket().files_of("shop").tables(tables).robots(robots).folder();
         let check = folder.with_config(&["config", "check"]).said();
         let _running = folder.start();
         let status = folder.with_config(&["status", "--problems"]).ends_with(i32::from(is_idle));

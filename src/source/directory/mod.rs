@@ -212,7 +212,7 @@ impl DirectoryBuilder {
         shared.watch();
         shared.scan(Age::Any)?;
         #[cfg(feature = "tracing")]
-        shared.trace_idle_overrides();
+        shared.trace_idle_settings();
         let sites = shared.sites.followed_by(shared.clone());
         Ok(Directory { shared, sites })
     }

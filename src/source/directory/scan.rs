@@ -291,17 +291,17 @@ impl DirectoryState {
         self.sites.replace(hosts);
     }
 
-    /// Warns about overrides that have no effect on any site. An override that affects only some of
-    /// the sites causes no warning, because it was probably written for those sites.
+    /// Warns about settings of the policy that have no effect on any site. A setting that affects
+    /// only some of the sites causes no warning, because it was probably written for those sites.
     #[cfg(feature = "tracing")]
-    pub(super) fn trace_idle_overrides(&self) {
+    pub(super) fn trace_idle_settings(&self) {
         let sites: Vec<_> = self.open.lock().values().map(|site| site.live.clone()).collect();
         let snapshots = sites.iter().map(LiveRobots::snapshot).filter(|snapshot| snapshot.content.is_some());
         let idle = snapshots.map(|snapshot| {
             let mut alone = Arc::unwrap_or_clone(snapshot);
             alone.is_one_of_many = false;
             BTreeSet::from_iter(
-                [alone.misspelled_overrides(), alone.overrides_without_rule(), alone.ended_overrides()].concat(),
+                [alone.misspelled_overrides(), alone.settings_without_effect(), alone.ended_overrides()].concat(),
             )
         });
         for problem in idle.reduce(|all, idle| &all & &idle).into_iter().flatten() {

@@ -28,13 +28,19 @@ pub(super) fn without_grace(file: &RawConfig, site: &RawSite) -> Option<Fault> {
 }
 
 /// If `state_dir` is not set, returns a note about the first site that refuses requests. Without a
-/// state directory, a restart would reset the kill switch.
+/// state directory, a restart would reset the kill switch and the grace periods.
 pub(super) fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let message = "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions \
-        and the kill switch, so robotsd then refuses requests even if `robotsd enforce off` was run before";
+    let then = match file.grace.get_ref().0.is_zero() {
+        true => "so robotsd then refuses requests even if `robotsd enforce off` was run before",
+        false => "and begins the grace period of all rules again, during which robotsd refuses no requests",
+    };
+    let message = format!(
+        "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions and the kill \
+         switch, {then}"
+    );
     Some(site.name.fault(message).help("write state_dir = \"/var/lib/robotsd\" at the top of the file".to_owned()))
 }
 
