@@ -462,23 +462,27 @@ def measure(servers, over_http2, rs, wanted, rounds, seconds, folder, options):
                     cpu.setdefault((case, name), []).append(handshakes(servers[name], is_resumed))
 
     def ratio(case, name, other):
-        pairs = zip(cpu[case, name], cpu[case, other])
-        return statistics.median(mine / theirs for mine, theirs in pairs)
+        """Returns the median of the ratios of all rounds, and their range without the lowest and highest quarter."""
+        ratios = sorted(mine / theirs for mine, theirs in zip(cpu[case, name], cpu[case, other]))
+        quarter = len(ratios) // 4
+        return f"{statistics.median(ratios):.2f} ({ratios[quarter]:.2f}–{ratios[-1 - quarter]:.2f})"
 
     medians = {key: statistics.median(values) for key, values in cpu.items()}
+    others = ["nginx", "nginx-list", "haproxy", "haproxy-log", rs[0]]
     rows = []
     for case in [*cases, *HANDSHAKE_CASES]:
         for name in servers:
             if (case, name) not in medians:
                 continue
+            is_compared = name.startswith("robotsd")
             against = [
-                f"{ratio(case, name, other):.3f}" if (case, other) in medians else "" for other in ("nginx", "haproxy", rs[0])
+                ratio(case, name, other) if is_compared and other != name and (case, other) in medians else "" for other in others
             ]
             speed = f"{statistics.median(rate[case, name]):.0f}" if (case, name) in rate else ""
             rows.append([case, name, f"{medians[case, name]:.2f}", *against, speed])
     if rows:
         print(f"CPU µs per request: medians of {rounds} interleaved rounds of {seconds} s, {CONNECTIONS} connections")
-        print_table(["case", "proxy", "CPU µs", "÷ nginx", "÷ haproxy", f"÷ {rs[0]}", "requests/s"], rows)
+        print_table(["case", "proxy", "CPU µs", *(f"÷ {other}" for other in others), "requests/s"], rows)
     if "latency" in wanted:
         half = min(statistics.median(rate["1 KiB", name]) for name in ("haproxy", *rs)) / 2
         times = {}
