@@ -125,9 +125,11 @@ impl Snapshot {
     /// - an override for a rule that is not in the file;
     /// - an override for an exempt crawler, or an override that a later one replaces;
     /// - a rate override for crawlers without a crawl delay;
-    /// - a rate mode, if no group has a crawl delay, or if a crawl delay is above the first group.
+    /// - a rate mode, if no group has a crawl delay.
     ///
-    /// The list is always empty for a file of a [`Directory`](crate::source::Directory).
+    /// If the policy limits rates, a crawl delay above the first group is also reported, because it
+    /// limits no request. The list is always empty for a file of a
+    /// [`Directory`](crate::source::Directory).
     pub fn settings_without_effect(&self) -> Vec<String> {
         let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
         let rules =

@@ -33,9 +33,10 @@ pub(super) fn without_state(file: &RawConfig) -> Option<Fault> {
     let refuses =
         |site: &&RawSite| strictest_mode(file, site) == Mode::Refuse || strictest_limit(file, site) == RateMode::Refuse;
     let site = file.site.iter().map(Spanned::get_ref).find(refuses).filter(|_| file.state_dir.is_none())?;
-    let then = match file.grace.get_ref().0.is_zero() {
-        true => "so robotsd then refuses requests even if `robotsd enforce off` was run before",
-        false => "and begins the grace period of all rules again, during which robotsd refuses no requests",
+    let then = if file.grace.get_ref().0.is_zero() {
+        "so robotsd then refuses requests even if `robotsd enforce off` was run before"
+    } else {
+        "and begins the grace period of all rules again, during which no rule is enforced"
     };
     let message = format!(
         "this site refuses requests, but \"state_dir\" is not set: a restart forgets the accepted versions and the kill \
