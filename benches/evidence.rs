@@ -194,7 +194,7 @@ fn nothing(_: &Verifier, _: &[Agent], _: Option<IpAddr>, _: &Fields) -> Identity
 /// Saves a download for a URL, as an earlier process would have left it.
 fn save(folder: &std::path::Path, url: &str, body: &str) {
     let name: String =
-        hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+        hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time");
     let saved = serde_json::json!({"url": url, "confirmed": since.as_secs(), "body": body});
     fs::write(folder.join(format!("{name}.json")), saved.to_string()).expect("a file");

@@ -80,9 +80,9 @@ mod tests {
 
     /// A codec that does not change messages.
     #[derive(Clone, Copy, Default)]
-    struct Octets;
+    struct RawBytes;
 
-    impl Codec for Octets {
+    impl Codec for RawBytes {
         type Encode = Bytes;
         type Decode = Bytes;
         type Encoder = Self;
@@ -97,7 +97,7 @@ mod tests {
         }
     }
 
-    impl Encoder for Octets {
+    impl Encoder for RawBytes {
         type Item = Bytes;
         type Error = Status;
 
@@ -107,13 +107,13 @@ mod tests {
         }
     }
 
-    impl Decoder for Octets {
+    impl Decoder for RawBytes {
         type Item = Bytes;
         type Error = Status;
 
-        fn decode(&mut self, octets: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-            let length = octets.remaining();
-            Ok(Some(octets.copy_to_bytes(length)))
+        fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+            let length = bytes.remaining();
+            Ok(Some(bytes.copy_to_bytes(length)))
         }
     }
 
@@ -131,7 +131,7 @@ mod tests {
         let mut client = tonic::client::Grpc::new(channel);
         client.ready().await.expect("ready");
         let path = PathAndQuery::from_static("/demo.Greeter/Hello");
-        client.unary(tonic::Request::new(Bytes::new()), path, Octets).await.expect_err("a status")
+        client.unary(tonic::Request::new(Bytes::new()), path, RawBytes).await.expect_err("a status")
     }
 
     #[tokio::test]

@@ -51,14 +51,14 @@ for case in verdicts:
 order = sorted(files, key=lambda name: hashlib.sha256(name.encode()).digest())
 size = {name: len(base64.b64decode(files[name]["body_base64"])) for name in order}
 order = [name for name in order if size[name] <= MOST_OCTETS and cases_of[name]]
-drawn, octets, held = set(), 0, Counter()
+drawn, total, held = set(), 0, Counter()
 for needed in (True, False):
     for name in order:
         found = [feature for case in cases_of[name] for feature in features(case)]
-        wanted = any(held[feature] < ENOUGH for feature in found) if needed else octets + size[name] <= BUDGET
+        wanted = any(held[feature] < ENOUGH for feature in found) if needed else total + size[name] <= BUDGET
         if name not in drawn and wanted:
             drawn.add(name)
-            octets += size[name]
+            total += size[name]
             held.update(found)
 
 some = [case for case in verdicts if case["robots"] in drawn]
@@ -71,4 +71,4 @@ counts = {
     "verdicts.jsonl.gz": {"drawn": len(some), "whole": len(verdicts)},
 }
 (HERE / "drawn.json").write_text(json.dumps(counts, indent=2) + "\n")
-print(json.dumps(counts), octets, "octets of files")
+print(json.dumps(counts), total, "bytes of files")

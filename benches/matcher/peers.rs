@@ -49,9 +49,9 @@ pub fn robotstxt(column: &Column) -> Matcher<'_> {
 pub fn floor(_: &Column) -> Matcher<'_> {
     const STATES: usize = 64;
     let table: Vec<[u8; 256]> =
-        (0..STATES).map(|state| std::array::from_fn(|octet| ((state * 31 + octet * 7 + 1) % STATES) as u8)).collect();
+        (0..STATES).map(|state| std::array::from_fn(|byte| ((state * 31 + byte * 7 + 1) % STATES) as u8)).collect();
     let table: Box<[[u8; 256]; STATES]> = table.into_boxed_slice().try_into().expect("as many rows as states");
     Box::new(move |path| {
-        path.bytes().fold(0u8, |state, octet| table[usize::from(state) % STATES][usize::from(octet)]) != 0
+        path.bytes().fold(0u8, |state, byte| table[usize::from(state) % STATES][usize::from(byte)]) != 0
     })
 }

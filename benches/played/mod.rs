@@ -35,7 +35,7 @@ pub(crate) fn serve_names(asked: Arc<AtomicUsize>) -> SocketAddr {
             asked.fetch_add(1, Ordering::Relaxed);
             // A query has a header and one question. The answer refers to the name in the question,
             // at offset 12.
-            let end = question[12..length].iter().position(|octet| *octet == 0).expect("a name") + 12 + 5;
+            let end = question[12..length].iter().position(|byte| *byte == 0).expect("a name") + 12 + 5;
             let mut answer = question[..end].to_vec();
             let kind = answer[end - 3];
             let is_ptr = kind == 12;

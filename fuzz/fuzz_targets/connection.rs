@@ -10,6 +10,6 @@ use tokio::runtime::{Builder, Runtime};
 static RUNTIME: LazyLock<Runtime> =
     LazyLock::new(|| Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime"));
 
-fuzz_target!(|octets: &[u8]| {
-    robotsd::fuzzing::connection(octets, &RUNTIME);
+fuzz_target!(|bytes: &[u8]| {
+    robotsd::fuzzing::connection(bytes, &RUNTIME);
 });

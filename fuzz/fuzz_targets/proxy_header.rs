@@ -1,4 +1,4 @@
 //! A PROXY protocol header: bytes after it change nothing, and a partial header is never read as a different one.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| robotsd::fuzzing::proxy_header(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| robotsd::fuzzing::proxy_header(bytes));

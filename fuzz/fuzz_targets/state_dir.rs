@@ -4,4 +4,4 @@
 #[path = "../properties/state_dir.rs"]
 mod state_dir;
 
-libfuzzer_sys::fuzz_target!(|octets: &[u8]| state_dir::holds(octets));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| state_dir::holds(bytes));

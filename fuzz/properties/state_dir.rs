@@ -17,20 +17,20 @@ static FOLDER: LazyLock<std::path::PathBuf> =
 
 /// Reads the file of a switch as an operator would: an empty file and `on` mean on, anything else
 /// means off.
-fn says(octets: &[u8]) -> Enforcement {
-    let is_on = octets.iter().all(|octet| *octet == 0) || octets.trim_ascii() == b"on";
+fn says(bytes: &[u8]) -> Enforcement {
+    let is_on = bytes.iter().all(|byte| *byte == 0) || bytes.trim_ascii() == b"on";
     if is_on { Enforcement::On } else { Enforcement::Off }
 }
 
 /// Returns the digits of the hash, which are the file name of a version.
-fn digits(octets: &[u8]) -> String {
-    VersionHash::of(octets).to_string().trim_start_matches("sha256:").to_owned()
+fn digits(bytes: &[u8]) -> String {
+    VersionHash::of(bytes).to_string().trim_start_matches("sha256:").to_owned()
 }
 
 /// Builds the record of the live version: two slots with a valid digest if the input starts with
 /// `!`, else the bytes unchanged.
-fn record(octets: &[u8]) -> Vec<u8> {
-    let Some(texts) = octets.strip_prefix(b"!") else { return octets.to_vec() };
+fn record(bytes: &[u8]) -> Vec<u8> {
+    let Some(texts) = bytes.strip_prefix(b"!") else { return bytes.to_vec() };
     let slot = |text: &[u8]| {
         let text = text.trim_ascii();
         let mut slot = format!("{:.16} ", digits(text)).into_bytes();
@@ -39,18 +39,18 @@ fn record(octets: &[u8]) -> Vec<u8> {
         slot.push(b'\n');
         slot
     };
-    texts.splitn(2, |octet| *octet == b'\n').flat_map(slot).collect()
+    texts.splitn(2, |byte| *byte == b'\n').flat_map(slot).collect()
 }
 
 /// Splits the input: the switches of all sites and of one site, then that site's state, record,
 /// history and versions.
-fn parts(mut octets: &[u8]) -> Vec<&[u8]> {
+fn parts(mut bytes: &[u8]) -> Vec<&[u8]> {
     let mut parts = Vec::new();
-    while let Some(end) = octets.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
-        parts.push(&octets[..end]);
-        octets = &octets[end + SEPARATOR.len()..];
+    while let Some(end) = bytes.windows(SEPARATOR.len()).position(|window| window == SEPARATOR) {
+        parts.push(&bytes[..end]);
+        bytes = &bytes[end + SEPARATOR.len()..];
     }
-    parts.push(octets);
+    parts.push(bytes);
     parts
 }
 
@@ -70,8 +70,8 @@ fn opened(given: &[&[u8]]) -> (Vec<u8>, Enforcement, Enforcement, usize) {
     (bytes, state.enforcement(), own, live.history().len())
 }
 
-pub(crate) fn holds(octets: &[u8]) {
-    let parts = parts(octets);
+pub(crate) fn holds(bytes: &[u8]) {
+    let parts = parts(bytes);
     let _ = fs::remove_dir_all(&*FOLDER);
     let own = FOLDER.join("sites/shop");
     fs::create_dir_all(&own).expect("a folder");
@@ -82,16 +82,16 @@ pub(crate) fn holds(octets: &[u8]) {
         own.join("live"),
         own.join("history.jsonl"),
     ];
-    for (at, (path, octets)) in names.iter().zip(&parts).enumerate() {
-        let octets = if at == 3 { record(octets) } else { octets.to_vec() };
-        fs::write(path, octets).expect("a file");
+    for (at, (path, bytes)) in names.iter().zip(&parts).enumerate() {
+        let bytes = if at == 3 { record(bytes) } else { bytes.to_vec() };
+        fs::write(path, bytes).expect("a file");
     }
     let given = parts.get(names.len()..).unwrap_or_default();
     for version in given {
         fs::write(own.join(format!("{}.txt", digits(version))), version).expect("a file");
     }
     let (first, all, one, entries) = opened(given);
-    let [all_said, one_said] = [0, 1].map(|at| parts.get(at).map_or(Enforcement::On, |octets| says(octets)));
+    let [all_said, one_said] = [0, 1].map(|at| parts.get(at).map_or(Enforcement::On, |bytes| says(bytes)));
     assert!(all == all_said, "the switch of all sites");
     let both = if all_said == Enforcement::On { one_said } else { all_said };
     assert!(one == both, "the switch of the site");

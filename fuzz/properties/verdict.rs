@@ -7,7 +7,7 @@ use crate::slow;
 
 pub(crate) fn holds(input: &[u8]) {
     // The slow matcher takes the product of both lengths.
-    let at = input.iter().position(|octet| *octet == b'\n').unwrap_or(input.len());
+    let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let (path, file) = input.split_at(at);
     if path.len() > 128 || file.len() > 4096 {
         return;

@@ -17,8 +17,8 @@ text.rs | return ⟦left.ends_with(literal)⟧; | left.starts_with(literal)
 text.rs | return ⟦left.ends_with(literal)⟧; | memmem::find(left, literal).is_some()
 text.rs | left = ⟦&left[at + literal.len()..]⟧; | &left[at..]
 text.rs | left = ⟦&left[at + literal.len()..]⟧; | &left[(at + literal.len() + 1).min(left.len())..]
-text.rs | **place == octet && ⟦path[*at..].starts_with(literal)⟧ | true
-text.rs | let octet = ⟦literal[rare]⟧; | literal[0]
+text.rs | **place == byte && ⟦path[*at..].starts_with(literal)⟧ | true
+text.rs | let byte = ⟦literal[rare]⟧; | literal[0]
 text.rs | if ⟦anchored && !written.ends_with(b"*")⟧ { | anchored
 text.rs | if ⟦anchored && !written.ends_with(b"*")⟧ { | false
 text.rs | if ⟦number > 0 && literal.is_empty()⟧ { | false
@@ -42,15 +42,15 @@ index/trie.rs | end_here.rank = ⟦end_here.rank.min(rank)⟧, | rank
 index/trie.rs | let mut end_here = NodeEnd { rank: ⟦Rank::NONE⟧, | self.ends[self.nodes[above].end as usize].rank
 index/trie.rs | at += ⟦usize::from(child.label_length)⟧; | 1
 index/trie.rs | return ⟦differing << (8 * (INLINE - length)) == 0⟧; | true
-index/trie.rs | let place = ⟦octet.wrapping_sub(node.firsts as u8)⟧; | octet.wrapping_sub(node.firsts as u8).wrapping_add(1)
+index/trie.rs | let place = ⟦byte.wrapping_sub(node.firsts as u8)⟧; | byte.wrapping_sub(node.firsts as u8).wrapping_add(1)
 index/trie.rs | (node.children + ⟦equal.trailing_zeros() / 8⟧) | 0
-index/trie.rs | (⟦jump.octets == octets && jump.depth > 0⟧) | jump.depth > 0
+index/trie.rs | (⟦jump.bytes == bytes && jump.depth > 0⟧) | jump.depth > 0
 index/grams.rs | ⟦self.filter[bit as usize / 64] & (1 << (bit % 64)) != 0⟧ | false
-index/grams.rs | rank < best && ⟦path.holds(*octet)⟧ | false
+index/grams.rs | rank < best && ⟦path.holds(*byte)⟧ | false
 index/grams.rs | is_none_or(~first~ ⟦first.rank >= best⟧) | first.rank < best
 index/grams.rs | self.starts[at] as usize..⟦self.starts[at + 1] as usize⟧ | self.starts[at] as usize
 index/patterns.rs | ⟦wildcard.rank < best⟧ | wildcard.rank > best
-index/patterns.rs | !⟦path.octets().holds(*octets)⟧ | !path.octets().holds(*octets)
+index/patterns.rs | !⟦path.bytes().holds(*bytes)⟧ | !path.bytes().holds(*bytes)
 index/build.rs | (⟦*used != root⟧) | false
 index/build.rs | KeyKind::List(⟦self.lists.len() as u32⟧) | self.lists.len() as u32 + 1
 index/build.rs | .above = ⟦above⟧) | NO_LIST
@@ -61,14 +61,14 @@ rule_set.rs | let section = ⟦named.or(star)⟧; | star.or(named)
 rule_set.rs | if ⟦groups.last().is_none_or(~(last, _)~ *last != group.index)⟧ { | groups.is_empty()
 pattern.rs | ⟦written.iter().map(~byte~ if *byte >= 0x80 { 3 } else { 1 }).sum()⟧ | written.iter().filter(~byte~ **byte != b'*').count()
 pattern.rs | ⟦written.iter().map(~byte~ if *byte >= 0x80 { 3 } else { 1 }).sum()⟧ | usize::from(!written.is_empty())
-spelling.rs | if ⟦is_decoded(octet, part)⟧ { | false
-spelling.rs | if ⟦is_decoded(octet, part)⟧ { | true
+spelling.rs | if ⟦is_decoded(byte, part)⟧ { | false
+spelling.rs | if ⟦is_decoded(byte, part)⟧ { | true
 spelling.rs | u8::try_from(⟦digit(*high)? * 16 + digit(*low)?⟧) | digit(*low)? * 16 + digit(*high)?
 spelling.rs | at += ⟦3⟧; | 2
-spelling.rs | HEX[usize::from(⟦octet >> 4⟧)] | octet & 15
+spelling.rs | HEX[usize::from(⟦byte >> 4⟧)] | byte & 15
 path.rs | if ⟦target.starts_with(b"/") && is_plain(target)⟧ { | target.starts_with(b"/")
 path.rs | (⟦path_form::may_have(&target)⟧ ~~ | false
-path_form.rs | ⟦any ~ (*octet == one) & (*next == other)⟧ | any
+path_form.rs | ⟦any ~ (*byte == one) & (*next == other)⟧ | any
 path_form.rs | let is_base = ⟦memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//")⟧; | true
 path_form.rs | (⟦is_resolved ~~ base != PathForm::Standard⟧) | is_resolved
 path_form.rs | let merged_first = ⟦is_merged⟧.then | false

@@ -50,7 +50,7 @@ fn words(longest: usize) -> Vec<String> {
     for _ in 0..longest {
         let end = words.len();
         for at in start..end {
-            words.extend(OCTETS.chars().map(|octet| format!("{}{octet}", words[at])).collect::<Vec<_>>());
+            words.extend(OCTETS.chars().map(|byte| format!("{}{byte}", words[at])).collect::<Vec<_>>());
         }
         start = end;
     }
@@ -222,7 +222,7 @@ fn every_verdict_in_a_small_world_equals_the_slow_matchers() {
         let world = World { rules, pattern, groups, company };
         let targets = of_length.entry(path).or_insert_with(|| Targets::up_to(path));
         let (verdicts, disallows) = judge(&world, targets, piece, pieces);
-        println!("{rules} rules of {pattern} octets, paths of {path}: {verdicts} verdicts, {disallows} disallow");
+        println!("{rules} rules of {pattern} bytes, paths of {path}: {verdicts} verdicts, {disallows} disallow");
         total = (total.0 + verdicts, total.1 + disallows);
     }
     assert!(total.0 / 1000 < total.1 && total.1 < total.0, "{total:?}");

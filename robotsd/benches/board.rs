@@ -91,7 +91,7 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
     assert_eq!(agents.len(), CRAWLERS);
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    let mut octets = vec![0; 1 << 16];
+    let mut bytes = vec![0; 1 << 16];
     for site in 0..sites {
         for agents in agents.chunks(PIPELINED / 2) {
             let mut requests = String::new();
@@ -104,11 +104,11 @@ fn crawl(address: SocketAddr, sites: usize) -> Measured<()> {
             // content.
             let (mut answers, mut tail) = (0, Vec::new());
             while answers < 2 * agents.len() {
-                let read = stream.read(&mut octets)?;
+                let read = stream.read(&mut bytes)?;
                 if read == 0 {
                     return Err("robotsd closed the connection".into());
                 }
-                tail.extend_from_slice(&octets[..read]);
+                tail.extend_from_slice(&bytes[..read]);
                 answers += tail.windows(4).filter(|four| four == b"\r\n\r\n").count();
                 // If the end of a head has arrived only partly, it is counted after the next read.
                 let keep = tail.windows(4).rposition(|four| four == b"\r\n\r\n").map_or(0, |at| at + 4);

@@ -150,7 +150,7 @@ async fn exchange(socket: &mut Option<TcpStream>, address: SocketAddr, request: 
 
 /// Returns the length of a response in bytes; `None` if its head is incomplete.
 fn length(answer: &[u8]) -> Option<usize> {
-    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n")? + 4;
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")? + 4;
     let head = std::str::from_utf8(&answer[..end]).ok()?.to_ascii_lowercase();
     let length = head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
     Some(end + length.unwrap_or(0))

@@ -86,8 +86,8 @@ impl ExpectationsFile {
     /// Reads a file of expectations. The error contains the file's path, and the line and column of
     /// every problem.
     pub(crate) fn read(path: &Path, read: ReadInput, registry: &Arc<Registry>) -> Result<Self, ConfigError> {
-        let octets = read(path).map_err(ConfigError::without_place)?;
-        if octets.len() > MAX_BYTES {
+        let bytes = read(path).map_err(ConfigError::without_place)?;
+        if bytes.len() > MAX_BYTES {
             let name = printable_path(path);
             let fault = format!(
                 "{name}: the file is larger than {limit} KiB: split it into several files",
@@ -95,7 +95,7 @@ impl ExpectationsFile {
             );
             return Err(ConfigError::without_place(fault));
         }
-        Self::parse(path, &as_utf8(path, octets)?, registry)
+        Self::parse(path, &as_utf8(path, bytes)?, registry)
     }
 
     fn parse(name: &Path, text: &str, registry: &Arc<Registry>) -> Result<Self, ConfigError> {

@@ -40,9 +40,9 @@ pub(crate) fn open(path: &Path) -> io::Result<(File, Metadata)> {
 /// Returns the same errors as [`open`].
 pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metadata)> {
     let (file, metadata) = open(path)?;
-    let mut octets = Vec::new();
-    file.take(most.saturating_add(1)).read_to_end(&mut octets)?;
-    Ok((octets, metadata))
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes, metadata))
 }
 
 /// Reads a regular file.
@@ -51,7 +51,7 @@ pub(crate) fn read_at_most(path: &Path, most: u64) -> io::Result<(Vec<u8>, Metad
 ///
 /// Returns the same errors as [`open`].
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    read_at_most(path, u64::MAX).map(|(octets, _)| octets)
+    read_at_most(path, u64::MAX).map(|(bytes, _)| bytes)
 }
 
 /// Maximum length of a line that contains a secret, in bytes.
@@ -114,9 +114,9 @@ pub(crate) fn replace_by(
 /// Appends `room` spaces to JSON. The spaces reserve disk space, so that [`overwrite`] can later
 /// write longer JSON to the file, even on a full disk.
 pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
-    let mut octets = json.to_vec();
-    octets.resize(json.len() + room, b' ');
-    octets
+    let mut bytes = json.to_vec();
+    bytes.resize(json.len() + room, b' ');
+    bytes
 }
 
 /// Overwrites a file in place with JSON that is not longer than the file. Works even on a full
@@ -190,8 +190,8 @@ mod tests {
         replace(&path, &with_room(b"[1]", 4)).unwrap();
         for json in ["[123,4]", "[]", "{}"] {
             overwrite(&path, json.as_bytes()).unwrap();
-            let octets = fs::read(&path).unwrap();
-            assert_eq!((octets.len(), octets.trim_ascii_end()), (7, json.as_bytes()));
+            let bytes = fs::read(&path).unwrap();
+            assert_eq!((bytes.len(), bytes.trim_ascii_end()), (7, json.as_bytes()));
         }
         assert_eq!(overwrite(&path, b"[123,45]").unwrap_err().kind(), io::ErrorKind::StorageFull);
         assert_eq!(fs::read(&path).unwrap().trim_ascii_end(), b"{}");

@@ -1,13 +1,13 @@
 //! The functions that the fuzz targets call. Each function passes untrusted bytes to a parser and
 //! checks properties of the result.
 
-pub use crate::board::test_octets::board_day;
-pub use crate::commands::replay::test_octets::log_line;
-pub use crate::decision::test_octets::{check_request, spop_frames};
-pub use crate::edge::test_octets::{certificate, forwarded_fields, hops, proxy_header, request_head};
+pub use crate::board::test_any_input::board_day;
+pub use crate::commands::replay::test_any_input::log_line;
+pub use crate::decision::test_any_input::{check_request, spop_frames};
+pub use crate::edge::test_any_input::{certificate, forwarded_fields, hops, proxy_header, request_head};
 pub use crate::edge::test_sequences::connection;
-pub use crate::pages::test_octets::sitemap;
-pub use crate::upstream::test_octets::response_head;
+pub use crate::pages::test_any_input::sitemap;
+pub use crate::upstream::test_any_input::response_head;
 
 #[cfg(test)]
 mod tests {

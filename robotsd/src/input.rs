@@ -123,39 +123,39 @@ pub(crate) fn read_configured(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Reads a regular file of at most `most` bytes. Errors contain the path of the file.
 pub(crate) fn read_found(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    let octets = files::open(path).and_then(|(file, _)| read_bounded(file, most));
-    octets.map_err(|error| named(path, &error))
+    let bytes = files::open(path).and_then(|(file, _)| read_bounded(file, most));
+    bytes.map_err(|error| named(path, &error))
 }
 
 /// A reader that returns at most a given number of bytes. If the input is longer, reading fails
-/// with an error that contains [`TooManyOctets`], because truncated input must not be treated as
+/// with an error that contains [`TooManyBytes`], because truncated input must not be treated as
 /// complete input.
 #[derive(Debug)]
 pub(crate) struct AtMost<R> {
-    octets: R,
+    bytes: R,
     left: usize,
 }
 
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("the input is larger than the limit")]
-pub(crate) struct TooManyOctets;
+pub(crate) struct TooManyBytes;
 
 impl<R> AtMost<R> {
-    pub(crate) const fn new(octets: R, most: usize) -> Self {
-        Self { octets, left: most }
+    pub(crate) const fn new(bytes: R, most: usize) -> Self {
+        Self { bytes, left: most }
     }
 }
 
 impl<R: Read> Read for AtMost<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len().min(self.left.max(1));
-        let read = self.octets.read(&mut buffer[..room])?;
-        self.left = self.left.checked_sub(read).ok_or_else(|| io::Error::other(TooManyOctets))?;
+        let read = self.bytes.read(&mut buffer[..room])?;
+        self.left = self.left.checked_sub(read).ok_or_else(|| io::Error::other(TooManyBytes))?;
         Ok(read)
     }
 }
 
-impl TooManyOctets {
+impl TooManyBytes {
     pub(crate) fn is_in(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
@@ -165,13 +165,13 @@ impl TooManyOctets {
 /// the function `named`. Errors of the underlying reader are returned unchanged.
 #[derive(Debug)]
 pub(crate) struct Unpacked<R, F> {
-    pub(crate) octets: R,
+    pub(crate) bytes: R,
     pub(crate) named: F,
 }
 
 impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> E> Read for Unpacked<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.octets.read(buffer).map_err(|error| match error.kind() {
+        self.bytes.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
                 io::Error::other((self.named)(error))
             }
@@ -212,10 +212,10 @@ impl<'t> Places<'t> {
 
     /// Returns the line and column of a byte position. Line and column are counted from 1. The
     /// column is counted in characters.
-    pub(crate) fn at(&self, octet: usize) -> (usize, usize) {
-        let before = self.known.partition_point(|(at, _)| *at <= octet).saturating_sub(1);
+    pub(crate) fn at(&self, byte: usize) -> (usize, usize) {
+        let before = self.known.partition_point(|(at, _)| *at <= byte).saturating_sub(1);
         let (start, place) = self.known[before];
-        let chars = self.text[start..].char_indices().take_while(|(at, _)| start + at < octet);
+        let chars = self.text[start..].char_indices().take_while(|(at, _)| start + at < byte);
         chars.fold(place, |place, (_, char)| behind(place, char))
     }
 }

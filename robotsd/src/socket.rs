@@ -58,7 +58,7 @@ impl Socket {
 pub(crate) struct LingeringClose {
     quiet: Pin<Box<Sleep>>,
     end: Instant,
-    octets: usize,
+    bytes: usize,
 }
 
 /// Maximum time without bytes from the peer.
@@ -73,7 +73,7 @@ const READS: usize = 16;
 
 impl LingeringClose {
     pub(crate) fn new() -> Self {
-        Self { quiet: Box::pin(sleep(MAX_SILENCE)), end: Instant::now() + MAX_TIME, octets: DISCARDED }
+        Self { quiet: Box::pin(sleep(MAX_SILENCE)), end: Instant::now() + MAX_TIME, bytes: DISCARDED }
     }
 
     /// Returns `Ready` if the socket can be closed.
@@ -83,8 +83,8 @@ impl LingeringClose {
         while reads < READS {
             let mut buffer = ReadBuf::uninit(&mut room);
             let Poll::Ready(read) = Pin::new(&mut *socket).poll_read(cx, &mut buffer) else { break };
-            self.octets = self.octets.saturating_sub(buffer.filled().len());
-            if read.is_err() || buffer.filled().is_empty() || self.octets == 0 {
+            self.bytes = self.bytes.saturating_sub(buffer.filled().len());
+            if read.is_err() || buffer.filled().is_empty() || self.bytes == 0 {
                 return Poll::Ready(());
             }
             reads += 1;
@@ -107,7 +107,7 @@ pub(crate) fn poll_write_slices<W: AsyncWrite + Unpin>(
     slices: &[io::IoSlice<'_>],
 ) -> Poll<io::Result<usize>> {
     match slices {
-        [octets] => Pin::new(socket).poll_write(cx, octets),
+        [bytes] => Pin::new(socket).poll_write(cx, bytes),
         slices => Pin::new(socket).poll_write_vectored(cx, slices),
     }
 }

@@ -27,7 +27,7 @@ impl<'a> TargetUrl<'a> {
         let word = String::from_utf8_lossy(text.trim_ascii());
         // Only the text before the first of these characters can be a scheme, because `://` may
         // also be in a query: `go?u=https://example.com/`.
-        let scheme_end = text.iter().position(|octet| matches!(octet, b':' | b'/' | b'?' | b'#'));
+        let scheme_end = text.iter().position(|byte| matches!(byte, b':' | b'/' | b'?' | b'#'));
         let (scheme, rest) = match scheme_end.map(|end| text.split_at(end)) {
             Some((scheme, rest)) if rest.starts_with(b"://") => (scheme, rest),
             _ if word.is_empty() => {
@@ -46,7 +46,7 @@ impl<'a> TargetUrl<'a> {
             ));
         }
         let behind = &rest[b"://".len()..];
-        let end = behind.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(behind.len());
+        let end = behind.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(behind.len());
         let authority = Authority::split(&behind[..end]);
         // A backslash is ambiguous. In browsers, it ends the host. In other clients, it may be part
         // of the user information before an `@`.
@@ -61,7 +61,7 @@ impl<'a> TargetUrl<'a> {
                 "{word:?} has no host: write {path:?} if you mean the path, or {url:?} if you mean a URL"
             ));
         }
-        let has_blank = authority.host.iter().any(|octet| octet.is_ascii_whitespace() || octet.is_ascii_control());
+        let has_blank = authority.host.iter().any(|byte| byte.is_ascii_whitespace() || byte.is_ascii_control());
         if authority.port == Port::Malformed || has_blank {
             return Err(format!(
                 "the host or port of {word:?} is malformed: write a URL such as \"https://example.com:8443/x\""

@@ -64,7 +64,7 @@ impl LayerNotes {
     /// slots are in use.
     #[cold]
     pub(super) fn trace_unknown_host(&self, request: &OriginalRequest<'_>) {
-        let host = request.host_octets().unwrap_or_default();
+        let host = request.host_bytes().unwrap_or_default();
         for slot in &self.unknown_hosts {
             let mut is_new = false;
             let known = slot.get_or_init(|| {

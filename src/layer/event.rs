@@ -186,7 +186,7 @@ impl Observers {
 #[cfg(feature = "tracing")]
 fn trace(event: &Event<'_>) {
     let record = event.record;
-    let path = event.request.target().split(|octet| *octet == b'?').next().unwrap_or_default();
+    let path = event.request.target().split(|byte| *byte == b'?').next().unwrap_or_default();
     let message = match (record.reason, record.access) {
         (Reason::Limited | Reason::LimitObserved, _) => {
             "the request comes sooner than the crawl delay of its group allows"

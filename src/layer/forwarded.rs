@@ -86,7 +86,7 @@ fn way_back(
 /// Returns the entry that the nearest proxy added to a comma-separated field: the last one.
 fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
-    let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|octet| *octet == b','));
+    let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
 }
 
@@ -101,7 +101,7 @@ struct Hop {
 /// `None`.
 fn x_forwarded_for(fields: &HeaderMap) -> impl Iterator<Item = Option<Hop>> {
     let lines = fields.get_all(X_FORWARDED_FOR).iter().rev().map(HeaderValue::as_bytes);
-    let entries = lines.flat_map(|line| line.rsplit(|octet| *octet == b',')).map(<[u8]>::trim_ascii);
+    let entries = lines.flat_map(|line| line.rsplit(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     // Empty list elements are ignored (RFC 9110, section 5.6.1).
     let entries = entries.filter(|entry| !entry.is_empty());
     entries.map(|entry| Some(Hop { address: node(entry)?, scheme: None, host: None }))
@@ -138,7 +138,7 @@ fn hop(element: &[u8]) -> Option<Hop> {
         if pair.is_empty() {
             continue;
         }
-        let equals = pair.iter().position(|octet| *octet == b'=')?;
+        let equals = pair.iter().position(|byte| *byte == b'=')?;
         let value = unquoted(&pair[equals + 1..])?;
         let place = match pair[..equals].to_ascii_lowercase().as_slice() {
             b"for" => &mut address,
@@ -157,11 +157,11 @@ fn hop(element: &[u8]) -> Option<Hop> {
 /// `None` and the whole of `text`.
 fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
     let mut is_quoted = false;
-    for (at, octet) in text.iter().enumerate().rev() {
-        let is_escaped = || text[..at].iter().rev().take_while(|octet| **octet == b'\\').count() % 2 == 1;
-        if *octet == b'"' && !is_escaped() {
+    for (at, byte) in text.iter().enumerate().rev() {
+        let is_escaped = || text[..at].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1;
+        if *byte == b'"' && !is_escaped() {
             is_quoted = !is_quoted;
-        } else if *octet == delimiter && !is_quoted {
+        } else if *byte == delimiter && !is_quoted {
             return (Some(&text[..at]), &text[at + 1..]);
         }
     }
@@ -172,16 +172,16 @@ fn split_last(text: &[u8], delimiter: u8) -> (Option<&[u8]>, &[u8]) {
 /// 9110, section 5.6.4).
 fn unquoted(value: &[u8]) -> Option<Vec<u8>> {
     let Some(inner) = value.strip_prefix(b"\"") else {
-        let is_token = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_graphic() && *octet != b'"');
+        let is_token = !value.is_empty() && value.iter().all(|byte| byte.is_ascii_graphic() && *byte != b'"');
         return is_token.then(|| value.to_vec());
     };
     let mut text = Vec::with_capacity(inner.len());
-    let mut octets = inner.strip_suffix(b"\"")?.iter();
-    while let Some(octet) = octets.next() {
-        text.push(match octet {
-            b'\\' => *octets.next()?,
+    let mut bytes = inner.strip_suffix(b"\"")?.iter();
+    while let Some(byte) = bytes.next() {
+        text.push(match byte {
+            b'\\' => *bytes.next()?,
             b'"' => return None,
-            octet => *octet,
+            byte => *byte,
         });
     }
     Some(text)

@@ -87,10 +87,10 @@ fn escaped(message: &str) -> String {
     let ends = message.char_indices().map(|(at, char)| at + char.len_utf8());
     let end = ends.take_while(|end| *end <= MAX_MESSAGE).last().unwrap_or_default();
     let mut out = String::with_capacity(end);
-    for octet in message.bytes().take(end) {
-        match octet {
-            b' '..=b'~' if octet != b'%' => out.push(char::from(octet)),
-            _ => out.push_str(&format!("%{octet:02X}")),
+    for byte in message.bytes().take(end) {
+        match byte {
+            b' '..=b'~' if byte != b'%' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
         }
     }
     out

@@ -98,15 +98,15 @@ impl<'a> OriginalRequest<'a> {
     /// or log them, because the client can send any bytes.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
-            TargetIs::InRequest => octets(self.uri),
-            TargetIs::Found(uri) => octets(uri),
+            TargetIs::InRequest => bytes(self.uri),
+            TargetIs::Found(uri) => bytes(uri),
             TargetIs::Given(target) => target,
         }
     }
 
     /// Returns the host of the request, if it is valid UTF-8.
     pub fn host(&self) -> Option<&'a str> {
-        self.host_octets().and_then(|host| std::str::from_utf8(host).ok())
+        self.host_bytes().and_then(|host| std::str::from_utf8(host).ok())
     }
 
     /// Reports whether the request is a gRPC call: a `POST` over HTTP/2 or later with a [gRPC
@@ -125,10 +125,10 @@ impl<'a> OriginalRequest<'a> {
 
     /// Returns the host and scheme that select the site; `None` if the request has no host.
     pub(super) fn site_key(&self) -> Option<(&'a [u8], Option<Scheme>)> {
-        Some((self.host_octets()?, self.scheme()))
+        Some((self.host_bytes()?, self.scheme()))
     }
 
-    pub(super) fn host_octets(&self) -> Option<&'a [u8]> {
+    pub(super) fn host_bytes(&self) -> Option<&'a [u8]> {
         match (self.host, self.uri.authority()) {
             (HostIs::Given(host), _) => host,
             // The host is in an absolute target or HTTP/2's `:authority`; otherwise, it is in the
@@ -170,6 +170,6 @@ impl<'a> OriginalRequest<'a> {
     }
 }
 
-fn octets(uri: &Uri) -> &[u8] {
+fn bytes(uri: &Uri) -> &[u8] {
     uri.path_and_query().map_or("/", |target| target.as_str()).as_bytes()
 }

@@ -5,7 +5,7 @@
 /// per byte, because log lines and pages contain many short strings.
 pub fn is_plain_ascii(text: &[u8]) -> bool {
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-    let each = |octet| u64::from_ne_bytes([octet; 8]);
+    let each = |byte| u64::from_ne_bytes([byte; 8]);
     // If all bytes of `word` are below 0x80, the high bit of each zero byte is set in the result.
     // If a byte of `word` is 0x80 or more, the result may be wrong, but the word is rejected
     // anyway, because this byte is not ASCII.
@@ -27,13 +27,13 @@ mod tests {
 
     #[test]
     fn plain_is_what_prints_and_is_neither_quote_nor_backslash() {
-        for octet in 0..=u8::MAX {
-            let plain = matches!(octet, b' '..=b'~') && octet != b'"' && octet != b'\\';
+        for byte in 0..=u8::MAX {
+            let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
             for length in 1..=17 {
                 for at in 0..length {
                     for filler in [b' ', b'~', b'!', b'#', b'[', b']'] {
                         let mut text = vec![filler; length];
-                        text[at] = octet;
+                        text[at] = byte;
                         assert_eq!(is_plain_ascii(&text), plain, "{text:?}");
                     }
                 }

@@ -275,8 +275,8 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
 
 /// Converts bytes to a string, lossily if they are not valid UTF-8. Nearly all input is valid
 /// UTF-8, and the check is faster than a lossy conversion.
-pub fn text(octets: &[u8]) -> Cow<'_, str> {
-    std::str::from_utf8(octets).map_or_else(|_| String::from_utf8_lossy(octets), Cow::Borrowed)
+pub fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn cut(name: &str) -> &str {

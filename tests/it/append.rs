@@ -279,7 +279,7 @@ mod live {
         assert_eq!(live.reload_blocking().outcome.kind(), ReloadOutcomeKind::Unchanged);
         let entries = live.history().len();
         appendix.set(0, list(LIST), None);
-        assert_eq!(live.history().len(), entries, "a part of the same octets is none that changed");
+        assert_eq!(live.history().len(), entries, "a part of the same bytes is none that changed");
         let other = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\n";
         appendix.set(0, list(other), None);
         assert_eq!(served(&live), with(OWN, other));

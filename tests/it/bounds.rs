@@ -18,7 +18,7 @@ const SLACK: u32 = if cfg!(debug_assertions) { 60 } else { 10 };
 fn compile(file: &str) -> RuleSet {
     let robots = RobotsTxt::parse(file.as_bytes());
     let rules = within(Duration::from_millis(15) * SLACK, "compiling", || robots.compile(Reading::Standard));
-    assert!(rules.memory() < 20 * file.len(), "{} octets for {}", rules.memory(), file.len());
+    assert!(rules.memory() < 20 * file.len(), "{} bytes for {}", rules.memory(), file.len());
     rules
 }
 

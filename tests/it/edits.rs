@@ -24,7 +24,7 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
 fn paths(robots: &RobotsTxt) -> Vec<Vec<u8>> {
     let of_rules = robots.groups().flat_map(Group::rules).map(|rule| {
         let text = rule.pattern().strip_suffix(b"$").unwrap_or(rule.pattern());
-        let path = text.split(|octet| *octet == b'*').collect::<Vec<_>>().join(&b"q"[..]);
+        let path = text.split(|byte| *byte == b'*').collect::<Vec<_>>().join(&b"q"[..]);
         [&b"/"[..], path.strip_prefix(b"/").unwrap_or(&path)].concat()
     });
     [&b"/"[..], b"/wq3-named-by-no-rule", b"/Xk7/page?x=1"]

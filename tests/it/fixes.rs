@@ -25,14 +25,14 @@ struct Row {
     left: usize,
 }
 
-fn octets(value: &Value) -> Vec<u8> {
+fn bytes(value: &Value) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(value.as_str().expect("base64")).expect("base64")
 }
 
 fn url(case: &Value) -> Vec<u8> {
     match case.get("url") {
         Some(url) => url.as_str().expect("a URL").as_bytes().to_vec(),
-        None => octets(&case["url_base64"]),
+        None => bytes(&case["url_base64"]),
     }
 }
 
@@ -111,7 +111,7 @@ fn safe_fixes_of_real_files_change_no_verdict() {
         let (mut rows, mut asked, mut changed): (BTreeMap<&str, Row>, _, _) = (BTreeMap::new(), 0, 0);
         for case in files {
             let name = case["robots"].as_str().expect("a name");
-            let file = octets(&case["body_base64"]);
+            let file = bytes(&case["body_base64"]);
             let questions = questions.get(name).map_or(&[][..], Vec::as_slice);
             asked += Reading::ALL.len() * questions.len();
             let (report, fixed) = hold(&file, questions);

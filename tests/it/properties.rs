@@ -151,12 +151,12 @@ proptest! {
 }
 
 /// Returns arbitrary bytes, in which special bytes are more frequent.
-fn octets() -> impl Strategy<Value = Vec<u8>> {
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let telling = prop::sample::select(b"\r\n\0#: \t*$%/?\xEF\xBB\xBF\xFF".to_vec());
     let word =
         prop::sample::select(vec!["user-agent", "allow:", "disallow:", "host:", "crawl-delay:", "index.htm", "://"]);
     let part = prop_oneof![
-        3 => telling.prop_map(|octet| vec![octet]),
+        3 => telling.prop_map(|byte| vec![byte]),
         1 => word.prop_map(|word| word.as_bytes().to_vec()),
         1 => prop::collection::vec(any::<u8>(), 0..4),
     ];
@@ -167,7 +167,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: cases(500), ..ProptestConfig::default() })]
 
     #[test]
-    fn no_bytes_cause_a_panic_in_any_parser(file in octets(), path in octets()) {
+    fn no_bytes_cause_a_panic_in_any_parser(file in bytes(), path in bytes()) {
         let robots = RobotsTxt::parse(file);
         for extension in robots.extensions() {
             prop_assert!(extension.meaning() != Meaning::Unknown || extension.field.directive == Directive::Other);
@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn the_standard_form_is_stable(target in prop_oneof![octets(), path().prop_map(String::into_bytes)]) {
+    fn the_standard_form_is_stable(target in prop_oneof![bytes(), path().prop_map(String::into_bytes)]) {
         let target = [&b"/"[..], &target].concat();
         let path = RequestPath::new(&target);
         let forms: Vec<_> = path.forms().map(|(_, form)| form.to_vec()).collect();
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back(lines in prop::collection::vec((0..6u8, octets()), 0..12)) {
+    fn what_is_written_reads_back(lines in prop::collection::vec((0..6u8, bytes()), 0..12)) {
         let (mut builder, mut written) = (RobotsTxt::builder(), Vec::new());
         for (kind, value) in &lines {
             let value = match kind {

@@ -48,9 +48,9 @@ fn counts(name: &str) -> (usize, usize) {
     (count("drawn"), count("whole"))
 }
 
-fn unpacked(octets: &[u8]) -> Vec<u8> {
+fn unpacked(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
-    flate2::read::GzDecoder::new(octets).read_to_end(&mut text).expect("a packed case file");
+    flate2::read::GzDecoder::new(bytes).read_to_end(&mut text).expect("a packed case file");
     text
 }
 

@@ -81,8 +81,8 @@ pub(crate) fn rules_of<'f>(
     let named = |token: &str| of(&|value| !is_star(value) && name(value, reading).as_deref() == Some(token));
     chain.iter().find_map(|token| named(token)).or_else(|| if star { of(&is_star) } else { None })
 }
-fn is_blank(octet: u8) -> bool {
-    octet == b' ' || (9..=13).contains(&octet)
+fn is_blank(byte: u8) -> bool {
+    byte == b' ' || (9..=13).contains(&byte)
 }
 
 fn is_star(value: &[u8]) -> bool {
@@ -90,7 +90,7 @@ fn is_star(value: &[u8]) -> bool {
 }
 
 fn name(value: &[u8], reading: Reading) -> Option<String> {
-    let text: String = value.iter().map(|octet| char::from(octet.to_ascii_lowercase())).collect();
+    let text: String = value.iter().map(|byte| char::from(byte.to_ascii_lowercase())).collect();
     if reading == Reading::Reference {
         return Some(text.chars().take_while(|char| char.is_ascii_lowercase() || "-_".contains(*char)).collect());
     }
@@ -129,7 +129,7 @@ fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
     if matches(written, reading, path) {
         return Some(length(written));
     }
-    let slash = written.iter().rposition(|octet| *octet == b'/')?;
+    let slash = written.iter().rposition(|byte| *byte == b'/')?;
     if rule.access == Access::Disallow || !written[slash..].starts_with(b"/index.htm") {
         return None;
     }
@@ -140,12 +140,12 @@ fn priority(rule: &SlowRule, reading: Reading, path: &[u8]) -> Option<usize> {
 /// Returns the length of a pattern for its priority. A byte ≥ 0x80 counts as three, like its
 /// escape.
 pub(crate) fn length(written: &[u8]) -> usize {
-    written.iter().map(|octet| if *octet < 0x80 { 1 } else { 3 }).sum()
+    written.iter().map(|byte| if *byte < 0x80 { 1 } else { 3 }).sum()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Piece {
-    Octet(u8),
+    Byte(u8),
     Any,
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn matches(written: &[u8], reading: Reading, path: &[u8]) -> bool {
 /// Returns the pieces of a pattern (section 2.2.3). The text after a `*` may match in the path or
 /// in the query. If the pieces differ between the two cases, returns a version for each case.
 pub(crate) fn texts(written: &[u8], reading: Reading) -> Vec<Vec<Piece>> {
-    let stars = written.iter().filter(|octet| **octet == b'*').count();
+    let stars = written.iter().filter(|byte| **byte == b'*').count();
     let mut differing: Vec<usize> = (1..=stars)
         .filter(|star| pieces(written, reading, Some(*star)) != pieces(written, reading, Some(star + 1)))
         .collect();
@@ -192,7 +192,7 @@ pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
             any_before |= covered[length];
             next[length] = match piece {
                 Piece::Any => any_before,
-                Piece::Octet(octet) => length > 0 && covered[length - 1] && path[length - 1] == *octet,
+                Piece::Byte(byte) => length > 0 && covered[length - 1] && path[length - 1] == *byte,
             };
         }
         covered = next;
@@ -202,8 +202,8 @@ pub(crate) fn covers(pieces: &[Piece], path: &[u8]) -> bool {
 
 /// Returns a path in the form that patterns are compared with (section 2.2.2).
 pub(crate) fn standard(path: &[u8]) -> Vec<u8> {
-    let octet = |piece| if let Piece::Octet(octet) = piece { octet } else { b'*' };
-    pieces(path, Reading::Standard, None).into_iter().map(octet).collect()
+    let byte = |piece| if let Piece::Byte(byte) = piece { byte } else { b'*' };
+    pieces(path, Reading::Standard, None).into_iter().map(byte).collect()
 }
 
 /// Returns the pieces of a pattern. Its query begins at its first `?`, or in the `*` with the
@@ -215,13 +215,13 @@ fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> 
         let hex = std::str::from_utf8(written.get(at + 1..at + 3).unwrap_or_default()).unwrap_or("x");
         let escape = written[at] == b'%' && hex.len() == 2 && hex.bytes().all(|digit| digit.is_ascii_hexdigit());
         let (text, taken) = if escape {
-            let octet = u8::from_str_radix(hex, 16).unwrap();
-            let plain = octet.is_ascii_alphanumeric() || b"-._~*$ \"<>^`{|}".contains(&octet);
-            let plain = plain || !in_query && b"!&'()+,;=:@[]".contains(&octet);
+            let byte = u8::from_str_radix(hex, 16).unwrap();
+            let plain = byte.is_ascii_alphanumeric() || b"-._~*$ \"<>^`{|}".contains(&byte);
+            let plain = plain || !in_query && b"!&'()+,;=:@[]".contains(&byte);
             if plain && reading != Reading::Reference {
-                (vec![octet], 3)
+                (vec![byte], 3)
             } else {
-                (format!("%{octet:02X}").into_bytes(), 3)
+                (format!("%{byte:02X}").into_bytes(), 3)
             }
         } else if written[at] >= 0x80 || written[at] == b'\\' && reading != Reading::Reference {
             (format!("%{:02X}", written[at]).into_bytes(), 1)
@@ -237,15 +237,15 @@ fn pieces(written: &[u8], reading: Reading, query: Option<usize>) -> Vec<Piece> 
             in_query |= written[at] == b'?';
             (vec![written[at]], 1)
         };
-        pieces.extend(text.into_iter().map(Piece::Octet));
+        pieces.extend(text.into_iter().map(Piece::Byte));
         at += taken;
     }
     // A percent sign that was not an escape does not become one.
-    let hex = |piece: Option<&Piece>| matches!(piece, Some(Piece::Octet(octet)) if octet.is_ascii_hexdigit());
+    let hex = |piece: Option<&Piece>| matches!(piece, Some(Piece::Byte(byte)) if byte.is_ascii_hexdigit());
     for stray in strays.into_iter().rev() {
         if hex(pieces.get(stray + 1)) && hex(pieces.get(stray + 2)) {
-            pieces.insert(stray + 1, Piece::Octet(b'5'));
-            pieces.insert(stray + 1, Piece::Octet(b'2'));
+            pieces.insert(stray + 1, Piece::Byte(b'5'));
+            pieces.insert(stray + 1, Piece::Byte(b'2'));
         }
     }
     pieces

@@ -151,7 +151,7 @@ impl<N: IntoNetwork + ?Sized> IntoNetwork for &N {
 
 /// Parses a number. Rejects signs and leading zeros, which `str::parse` would accept.
 fn digits(text: &str) -> Option<u32> {
-    let is_number = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_number { text.parse().ok() } else { None }
 }
 

@@ -61,8 +61,8 @@ impl ReferrerIndex {
         }
         // The buffer contains a dot and the host in lower case, so that every key, such as
         // `.bing.com`, is a slice of the buffer.
-        let mut octets = [b'.'; MAX_HOST_LENGTH + 1];
-        let dotted = &mut octets[..=host.len()];
+        let mut bytes = [b'.'; MAX_HOST_LENGTH + 1];
+        let dotted = &mut bytes[..=host.len()];
         dotted[1..].copy_from_slice(host);
         dotted.make_ascii_lowercase();
         let dotted = &*dotted;
@@ -79,7 +79,7 @@ impl ReferrerIndex {
 fn country_domain(name: &[u8]) -> Option<usize> {
     let is_country = |label: &[u8]| label.len() == 2 && label.iter().all(u8::is_ascii_lowercase);
     let (before, last) = name.split_at(memchr::memrchr(b'.', name)? + 1);
-    let second = before[..before.len() - 1].rsplit(|octet| *octet == b'.').next().unwrap_or_default();
+    let second = before[..before.len() - 1].rsplit(|byte| *byte == b'.').next().unwrap_or_default();
     if is_country(last) && matches!(second, b"co" | b"com") && before.len() > second.len() + 1 {
         return Some(second.len() + 1 + last.len());
     }
@@ -90,8 +90,8 @@ pub(super) fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('.').unwrap_or(host);
     let name = name.strip_suffix(".*").filter(|_| !host.starts_with('.')).unwrap_or(name);
     let is_label = |label: &str| {
-        let is_octet = |octet: u8| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-';
-        !label.is_empty() && label.bytes().all(is_octet)
+        let is_byte = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.bytes().all(is_byte)
     };
     name.len() < MAX_HOST_LENGTH && !name.starts_with("www.") && name.split('.').all(is_label) && host.contains('.')
 }

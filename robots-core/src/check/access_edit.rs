@@ -84,9 +84,9 @@ impl EditedFile {
             let agents = wanted.iter().filter(|(_, wanted)| *wanted == access).map(|(agent, _)| agent);
             let draft = Draft::of(&file, access, agents.collect());
             kept.extend(draft.stay.values().flatten().cloned());
-            let octets = draft.write();
+            let bytes = draft.write();
             drop(file);
-            edited = RobotsTxt::parse(octets);
+            edited = RobotsTxt::parse(bytes);
         }
         let options = DiffOptions::new().with_registry(registry.clone());
         let diff = Diff::of_while(robots, &edited, &options, goes_on);

@@ -289,10 +289,10 @@ impl<'a> Allowed<'a> {
 }
 
 pub(super) fn codes(line: &Line<'_>) -> impl Iterator<Item = Range<usize>> {
-    let octets = line.bytes();
-    let list = list(octets).unwrap_or(0..0);
+    let bytes = line.bytes();
+    let list = list(bytes).unwrap_or(0..0);
     let mut at = line.range.start + list.start;
-    octets[list].split(|octet| *octet == b',').filter_map(move |code| {
+    bytes[list].split(|byte| *byte == b',').filter_map(move |code| {
         let start = at + code.len() - code.trim_ascii_start().len();
         at += code.len() + 1;
         let code = code.trim_ascii();

@@ -69,7 +69,7 @@ impl<'r> CrawlersByToken<'r> {
     ) -> impl Iterator<Item = (Name<'a>, Vec<&'r str>)> {
         let mut seen = HashSet::new();
         // Values with several names are left out, because the author must first split them.
-        let is_list = |name: &Name<'_>| name.value().iter().any(|octet| matches!(octet, b',' | b';'));
+        let is_list = |name: &Name<'_>| name.value().iter().any(|byte| matches!(byte, b',' | b';'));
         names
             .filter(move |name| !name.is_star() && !is_list(name))
             .filter_map(|name| Some((name, ProductToken::from_name(name.value())?)))

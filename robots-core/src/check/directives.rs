@@ -82,9 +82,9 @@ fn name_before(text: &[u8], colon: usize) -> Option<Range<usize>> {
     );
     let is_apart = || match before {
         [.., b'\\', b'n' | b'r'] => true,
-        [.., octet] if octet.is_ascii_alphanumeric() || b"_-./=&?%".contains(octet) => false,
+        [.., byte] if byte.is_ascii_alphanumeric() || b"_-./=&?%".contains(byte) => false,
         // A `>` is the end of an HTML tag, not part of a path.
-        [.., octet] if octet.is_ascii_punctuation() && *octet != b'>' => {
+        [.., byte] if byte.is_ascii_punctuation() && *byte != b'>' => {
             text.get(colon + 1).is_some_and(u8::is_ascii_whitespace)
         }
         _ => true,

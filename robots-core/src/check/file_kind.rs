@@ -91,18 +91,18 @@ pub(super) fn is_binary(file: &[u8]) -> bool {
     is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
 }
 
-fn is_made_of_others(octets: &[u8]) -> bool {
-    let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
-    let controls = octets.iter().filter(|octet| is_control(octet)).count();
-    let nuls = memchr::memchr_iter(0, octets).count();
-    if nuls > FEW && nuls * 100 > octets.len() {
+fn is_made_of_others(bytes: &[u8]) -> bool {
+    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
+    let controls = bytes.iter().filter(|byte| is_control(byte)).count();
+    let nuls = memchr::memchr_iter(0, bytes).count();
+    if nuls > FEW && nuls * 100 > bytes.len() {
         return true;
     }
     // Invalid bytes are counted only if there are many control characters, because most files have
     // none.
-    controls * 32 > octets.len() && {
-        let invalid: usize = octets.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
-        (controls + invalid) * 5 > octets.len()
+    controls * 32 > bytes.len() && {
+        let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+        (controls + invalid) * 5 > bytes.len()
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn utf_16_form(file: &[u8]) -> Option<Utf16Form> {
     if sample.len() < 16 {
         return None;
     }
-    let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|octet| (*octet == 0) == zero);
+    let every = |first: usize, zero: bool| sample.iter().skip(first).step_by(2).all(|byte| (*byte == 0) == zero);
     if every(0, false) && every(1, true) {
         Some(Utf16Form::LittleEndian)
     } else {
@@ -146,7 +146,7 @@ pub(super) fn first_tag(robots: &RobotsTxt) -> Option<Range<usize>> {
     let length = match BEGINNINGS.iter().find(|beginning| begins(beginning)) {
         Some(beginning) => beginning.len(),
         None if is_tag(text) && !is_robots_txt(robots) => {
-            2 + text[2..].iter().take_while(|octet| octet.is_ascii_alphanumeric()).count()
+            2 + text[2..].iter().take_while(|byte| byte.is_ascii_alphanumeric()).count()
         }
         None => return None,
     };

@@ -82,15 +82,15 @@ impl Edit {
         Self::new(at..at, text)
     }
 
-    /// Returns the edits that replace each byte at the positions in `octets` with `text`. The
+    /// Returns the edits that replace each byte at the positions in `bytes` with `text`. The
     /// positions must be in ascending order.
-    pub(super) fn each(file: &[u8], octets: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
-        let apart = octets.clone().map(|at| Self::new(at..at + 1, text));
-        let Some(start) = octets.clone().nth(MAX_SEPARATE_WORK).and_then(|_| octets.clone().next()) else {
+    pub(super) fn each(file: &[u8], bytes: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
+        let apart = bytes.clone().map(|at| Self::new(at..at + 1, text));
+        let Some(start) = bytes.clone().nth(MAX_SEPARATE_WORK).and_then(|_| bytes.clone().next()) else {
             return apart.collect();
         };
         let (mut end, mut replacement) = (start, Vec::new());
-        for at in octets {
+        for at in bytes {
             replacement.extend_from_slice(&file[end..at]);
             replacement.extend_from_slice(text.as_bytes());
             end = at + 1;

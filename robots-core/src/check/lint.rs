@@ -147,8 +147,8 @@ impl Example {
 /// Writes the example for people: shows a repeated part once, and escapes non-printing characters.
 impl fmt::Display for Example {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (octets, times) in [(self.head, 1), (self.unit, self.times)] {
-            for piece in pieces(octets) {
+        for (bytes, times) in [(self.head, 1), (self.unit, self.times)] {
+            for piece in pieces(bytes) {
                 match piece {
                     Ok('\n') => f.write_str("\n")?,
                     piece => write_piece(f, piece)?,

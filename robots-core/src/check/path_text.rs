@@ -40,11 +40,11 @@ pub(super) fn split_host<'p>(text: &'p [u8], own: Option<&[u8]>) -> Option<(&'p 
     let is_port = |at: &usize| authority[at + 1..].iter().all(u8::is_ascii_digit);
     let host = &authority[..memchr::memchr(b':', authority).filter(is_port).unwrap_or(authority.len())];
     let is_label = |label: &[u8]| {
-        let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80;
-        !label.is_empty() && !label.starts_with(b"-") && !label.ends_with(b"-") && label.iter().all(is_octet)
+        let is_byte = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte >= 0x80;
+        !label.is_empty() && !label.starts_with(b"-") && !label.ends_with(b"-") && label.iter().all(is_byte)
     };
-    let last = host.rsplit(|octet| *octet == b'.').next()?;
-    let is_host = last.len() >= 2 && last.len() < host.len() && host.split(|octet| *octet == b'.').all(is_label);
+    let last = host.rsplit(|byte| *byte == b'.').next()?;
+    let is_host = last.len() >= 2 && last.len() < host.len() && host.split(|byte| *byte == b'.').all(is_label);
     if !is_host {
         return None;
     }
@@ -86,7 +86,7 @@ pub(super) fn joined_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
 /// Returns the paths in a value that contains several paths, separated by spaces, commas or similar
 /// characters. `None` if the value is one path, which may contain commas (`/a,b.html`).
 pub(super) fn several_paths(value: &[u8]) -> Option<Vec<&[u8]>> {
-    let is_between = |octet: &u8| is_joint(octet) || is_blank(octet);
+    let is_between = |byte: &u8| is_joint(byte) || is_blank(byte);
     if !value.iter().any(is_between) || is_expression(value) {
         return None;
     }
@@ -110,12 +110,12 @@ pub(super) fn is_path(text: &[u8]) -> bool {
     matches!(text, [b'/', ..] | [b'*', b'/' | b'.' | b'?', ..]) || is_url(text)
 }
 
-pub(super) const fn is_joint(octet: &u8) -> bool {
-    matches!(octet, b',' | b';' | b'|')
+pub(super) const fn is_joint(byte: &u8) -> bool {
+    matches!(byte, b',' | b';' | b'|')
 }
 
-pub(super) const fn is_blank(octet: &u8) -> bool {
-    matches!(octet, b' ' | b'\t' | 0x0B | 0x0C)
+pub(super) const fn is_blank(byte: &u8) -> bool {
+    matches!(byte, b' ' | b'\t' | 0x0B | 0x0C)
 }
 
 fn without_quotes(mut text: &[u8]) -> &[u8] {
@@ -127,8 +127,8 @@ fn without_quotes(mut text: &[u8]) -> &[u8] {
 
 pub(super) fn parameter_name(text: &[u8]) -> Option<&[u8]> {
     let name = &text[..memchr::memchr(b'=', text)?];
-    let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.[]".contains(octet);
-    (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_octet)).then_some(name)
+    let is_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.[]".contains(byte);
+    (name.first()?.is_ascii_alphanumeric() && name.iter().all(is_byte)).then_some(name)
 }
 
 /// Returns a path without its invisible characters. `None` if the value has no invisible

@@ -37,7 +37,7 @@ impl Canonical {
     }
 
     pub(super) fn prefix(&self) -> &[u8] {
-        self.texts[0].split(|octet| *octet == ANY).next().unwrap_or_default()
+        self.texts[0].split(|byte| *byte == ANY).next().unwrap_or_default()
     }
 
     pub(super) fn has_runs_inside(&self) -> bool {
@@ -48,10 +48,10 @@ impl Canonical {
 
 pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(pattern.len());
-    for octet in pattern {
-        match octet {
-            0x80.. => text.extend_from_slice(format!("%{octet:02X}").as_bytes()),
-            _ => text.push(*octet),
+    for byte in pattern {
+        match byte {
+            0x80.. => text.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            _ => text.push(*byte),
         }
     }
     text
@@ -105,9 +105,9 @@ pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
 /// `(a|b)`, `\d`, `/.*`. Returns `false` for `/index.*`, `/a+b`, `/*?$` and `/filter[price]`,
 /// because they may be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
-    let has_choice = |rest: &[u8]| rest.iter().take_while(|octet| **octet != b')').any(|octet| *octet == b'|');
+    let has_choice = |rest: &[u8]| rest.iter().take_while(|byte| **byte != b')').any(|byte| *byte == b'|');
     (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
-        || pattern.split(|octet| *octet == b'(').skip(1).any(has_choice)
+        || pattern.split(|byte| *byte == b'(').skip(1).any(has_choice)
 }
 
 /// Reports whether `rest` begins with regular expression syntax. `before` is the text that precedes
@@ -122,7 +122,7 @@ fn is_sign(before: &[u8], rest: &[u8]) -> bool {
         [b'.', b'*', b'$'] => before.last().is_some_and(u8::is_ascii_alphanumeric),
         // In a regular expression, `/?$` is an optional slash at the end. But if the whole pattern
         // is `/?$`, it is meant for the home page with an empty query.
-        [b'/', b'?', b'$'] => before.last().is_some_and(|octet| *octet != b'*'),
+        [b'/', b'?', b'$'] => before.last().is_some_and(|byte| *byte != b'*'),
         // A range such as `0-9` must be followed by the end of the class, by another range or by
         // punctuation. So `[e-mail]` is not a class, because letters follow `e-m`.
         [b'[', from, b'-', to, next, rest @ ..] if from.is_ascii_alphanumeric() => {
@@ -145,7 +145,7 @@ fn is_class_of_marks(rest: &[u8]) -> bool {
     /// brackets.
     const MAX_CLASS: usize = 16;
     let Some(end) = memchr::memchr(b']', &rest[..rest.len().min(MAX_CLASS)]) else { return false };
-    let is_mark = |octet: &u8| octet.is_ascii_punctuation() && !matches!(octet, b'*' | b'$' | b'[');
+    let is_mark = |byte: &u8| byte.is_ascii_punctuation() && !matches!(byte, b'*' | b'$' | b'[');
     end > 0 && rest[..end].iter().all(is_mark)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn write_piece(f: &mut fmt::Formatter<'_>, piece: Result<char, u8>) -
             write!(f, "{}", char.escape_unicode())
         }
         Ok(char) => write!(f, "{}", char.escape_debug()),
-        Err(octet) => write!(f, "\\x{octet:02x}"),
+        Err(byte) => write!(f, "\\x{byte:02x}"),
     }
 }
 

@@ -464,8 +464,8 @@ mod tests {
 
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn address(octets: [u8; 4]) -> PublicAddress {
-        PublicAddress::of(Some(IpAddr::from(octets)), |_| false).expect("public")
+    fn address(bytes: [u8; 4]) -> PublicAddress {
+        PublicAddress::of(Some(IpAddr::from(bytes)), |_| false).expect("public")
     }
 
     fn at(hours: u32) -> SystemTime {
@@ -500,7 +500,7 @@ mod tests {
         ] {
             let list = ListEvidence { set: &set, confirmed: confirmed.map(at) };
             let first_seen = first_seen.map(at);
-            let examine = |octets| ListEvidence::examine([Some(list)], address(octets), first_seen, at(now));
+            let examine = |bytes| ListEvidence::examine([Some(list)], address(bytes), first_seen, at(now));
             assert_eq!(examine([9, 9, 9, 9]), outcome, "{confirmed:?} {first_seen:?} {now}");
             assert_eq!(examine([8, 8, 8, 8]), MethodOutcome::Verified);
         }
@@ -512,8 +512,8 @@ mod tests {
             (["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect(), RangeSet::default());
         let fresh = ListEvidence { set: &other, confirmed: Some(at(0)) };
         let (old, listed) = (ListEvidence { confirmed: None, ..fresh }, ListEvidence { set: &one, confirmed: None });
-        let examine = |lists: &[Option<ListEvidence<'_>>], octets| {
-            ListEvidence::examine(lists.iter().copied(), address(octets), None, at(0))
+        let examine = |lists: &[Option<ListEvidence<'_>>], bytes| {
+            ListEvidence::examine(lists.iter().copied(), address(bytes), None, at(0))
         };
         assert_eq!(examine(&[None, Some(old), Some(listed)], [8, 8, 8, 8]), MethodOutcome::Verified);
         assert_eq!(examine(&[Some(fresh), Some(fresh)], [8, 8, 8, 8]), FAILED);

@@ -3,13 +3,13 @@
 
 use super::published_list::RangeList;
 
-pub use super::signature::test_octets::{signature_base, structured_field};
+pub use super::signature::test_any_input::{signature_base, structured_field};
 
 /// Checks that parsing returns a non-empty list or an error. Also checks that
 /// [`RangeList::check_after`] accepts a list that is equal to the previous list.
-pub fn range_list(octets: &[u8]) {
-    let _ = RangeList::check_media_type(&String::from_utf8_lossy(octets));
-    let Ok(list) = RangeList::parse(octets) else { return };
+pub fn range_list(bytes: &[u8]) {
+    let _ = RangeList::check_media_type(&String::from_utf8_lossy(bytes));
+    let Ok(list) = RangeList::parse(bytes) else { return };
     assert!(!list.set.is_empty() && list.set.ranges() <= list.prefixes);
     assert!(list.prefixes <= 50_000);
     assert_eq!(list.check_after(&list.set), Ok(()));

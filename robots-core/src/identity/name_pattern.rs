@@ -35,7 +35,7 @@ impl NamePattern {
     /// Reports whether the pattern matches a host name. The name may end with a dot.
     pub fn matches(&self, name: &str) -> bool {
         let name = name.strip_suffix('.').unwrap_or(name);
-        if !is_name(name, is_label_octet) {
+        if !is_name(name, is_label_byte) {
             return false;
         }
         if self.is_suffix {
@@ -72,7 +72,7 @@ impl FromStr for NamePattern {
             return Err(error("a suffix cannot contain `*`, so leave out the first dot or the `*`"));
         }
         let name = lower.strip_prefix('.').unwrap_or(&lower);
-        if !is_name(name, |octet| is_label_octet(octet) || octet == b'*') {
+        if !is_name(name, |byte| is_label_byte(byte) || byte == b'*') {
             let right = "write a suffix such as \".googlebot.com\" or a pattern such as \"crawl-*.googlebot.com\"";
             return Err(error(right));
         }
@@ -91,12 +91,12 @@ impl FromStr for NamePattern {
 
 /// Reports whether a byte may occur in a label. Hyphens and underscores are allowed anywhere in a
 /// label, as in the DNS.
-pub(super) const fn is_label_octet(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_')
+pub(super) const fn is_label_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
-    let is_label = |label: &str| (1..=MAX_LABEL_LENGTH).contains(&label.len()) && label.bytes().all(&is_octet);
+pub(super) fn is_name(name: &str, is_byte: impl Fn(u8) -> bool) -> bool {
+    let is_label = |label: &str| (1..=MAX_LABEL_LENGTH).contains(&label.len()) && label.bytes().all(&is_byte);
     name.len() <= MAX_NAME_LENGTH && name.split('.').all(is_label)
 }
 
@@ -104,7 +104,7 @@ pub(super) fn is_name(name: &str, is_octet: impl Fn(u8) -> bool) -> bool {
 /// to right, each at the first possible position. The last literal is matched at the end of the
 /// label.
 fn label_matches(label: &[u8], pattern: &[u8]) -> bool {
-    let mut literals = pattern.split(|octet| *octet == b'*');
+    let mut literals = pattern.split(|byte| *byte == b'*');
     let Some(mut rest) = literals.next().and_then(|first| without_prefix(label, first)) else { return false };
     let mut literals = literals.peekable();
     if literals.peek().is_none() {

@@ -273,8 +273,8 @@ mod tests {
         // The prefixes contain only a few byte values, so that ranges often overlap, touch or
         // repeat.
         let v4 = (prop::array::uniform4(prop::sample::select(vec![0_u8, 1, 2, 127, 128, 255])), 0_u32..=32).prop_map(
-            |(octets, length)| {
-                let bits = u32::from_be_bytes(octets) & u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            |(bytes, length)| {
+                let bits = u32::from_be_bytes(bytes) & u32::MAX.checked_shl(32 - length).unwrap_or(0);
                 format!("{}/{length}", std::net::Ipv4Addr::from_bits(bits))
             },
         );
@@ -290,17 +290,17 @@ mod tests {
 
     /// Reports whether a prefix contains the address. Compares each prefix bit by bit.
     fn scan(prefixes: &[Network], address: IpAddr) -> bool {
-        let octets = |address: IpAddr| match address.to_canonical() {
+        let bytes = |address: IpAddr| match address.to_canonical() {
             IpAddr::V4(address) => address.octets().to_vec(),
             IpAddr::V6(address) => address.octets().to_vec(),
         };
-        let address = octets(address);
+        let address = bytes(address);
         prefixes.iter().any(|prefix| {
             let first = match prefix.first() {
                 IpAddr::V4(first) => first.octets().to_vec(),
                 IpAddr::V6(first) => first.octets().to_vec(),
             };
-            let bit = |octets: &[u8], at: usize| octets[at / 8] >> (7 - at % 8) & 1;
+            let bit = |bytes: &[u8], at: usize| bytes[at / 8] >> (7 - at % 8) & 1;
             first.len() == address.len() && (0..prefix.length() as usize).all(|at| bit(&first, at) == bit(&address, at))
         })
     }

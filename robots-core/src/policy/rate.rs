@@ -138,7 +138,7 @@ impl RateLimit<'_> {
         }
         let path = &target[..memchr::memchr(b'?', target).unwrap_or(target.len())];
         let Some((name, ending)) = memchr::memrchr(b'.', path).map(|at| path.split_at(at)) else { return false };
-        let is_plain = |path: &[u8]| !path.iter().any(|octet| matches!(octet, b'%' | b';' | b'\\' | b'#'));
+        let is_plain = |path: &[u8]| !path.iter().any(|byte| matches!(byte, b'%' | b';' | b'\\' | b'#'));
         let is_called = |asset: &&str| ending[1..].eq_ignore_ascii_case(asset.as_bytes());
         !name.ends_with(b"/") && ASSETS.iter().copied().flatten().any(is_called) && is_plain(path)
     }

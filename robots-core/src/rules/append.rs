@@ -365,7 +365,7 @@ impl Fragment {
     /// comments.
     #[doc(hidden)]
     pub fn titles_in(served: &[u8]) -> impl Iterator<Item = &[u8]> {
-        served.split(|octet| *octet == b'\n').filter_map(|line| line.strip_prefix(FROM))
+        served.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(FROM))
     }
 
     /// Returns a served file without the appended groups. The appended groups begin with the first
@@ -374,9 +374,9 @@ impl Fragment {
     #[doc(hidden)]
     pub fn without_parts<'s>(served: &'s [u8], own: &[u8]) -> &'s [u8] {
         let is_mark = |line: &&[u8]| *line == ENDS_GROUP || line.starts_with(FROM);
-        let of_own: HashSet<&[u8]> = own.split(|octet| *octet == b'\n').filter(is_mark).collect();
+        let of_own: HashSet<&[u8]> = own.split(|byte| *byte == b'\n').filter(is_mark).collect();
         let mut end = 0;
-        for line in served.split(|octet| *octet == b'\n') {
+        for line in served.split(|byte| *byte == b'\n') {
             if is_mark(&line) && !of_own.contains(line) {
                 return &served[..end];
             }
@@ -417,7 +417,7 @@ impl Fragment {
 
 /// Counts the line ends (CR, LF or CRLF).
 fn line_ends(text: &[u8]) -> usize {
-    let is_end = |(at, octet): (usize, &u8)| match octet {
+    let is_end = |(at, byte): (usize, &u8)| match byte {
         b'\n' => true,
         b'\r' => text.get(at + 1) != Some(&b'\n'),
         _ => false,
@@ -428,7 +428,7 @@ fn line_ends(text: &[u8]) -> usize {
 /// Returns the offset of the first byte that is a control character or is not valid UTF-8. Clients
 /// might treat a served file with such bytes as binary.
 fn first_unclean(text: &[u8]) -> Option<usize> {
-    let is_control = |octet: &u8| matches!(octet, 0..=8 | 0x0E..=0x1F | 0x7F);
+    let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
     let valid = std::str::from_utf8(text).err().map(|error| error.valid_up_to());
     let control = text.iter().position(is_control);
     valid.into_iter().chain(control).min()

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     fn parts(authority: &str) -> (Option<&str>, &str, Port) {
-        let text = |octets| std::str::from_utf8(octets).expect("text");
+        let text = |bytes| std::str::from_utf8(bytes).expect("text");
         let split = Authority::split(authority.as_bytes());
         (split.userinfo.map(text), text(split.host), split.port)
     }

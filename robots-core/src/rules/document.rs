@@ -461,7 +461,7 @@ mod tests {
             let line = format!("disallow: /{}", "a".repeat(length - "disallow: /".len()));
             let robots = RobotsTxt::parse(format!("user-agent: *\n{line}\nallow: /\n").into_bytes());
             let notes: Vec<_> = robots.notes().iter().map(|note| (note.line, note.kind)).collect();
-            assert_eq!(notes, if noted { vec![(2, NoteKind::LongLine)] } else { vec![] }, "{length} octets");
+            assert_eq!(notes, if noted { vec![(2, NoteKind::LongLine)] } else { vec![] }, "{length} bytes");
         }
     }
 

@@ -28,9 +28,9 @@ impl MatchBudget {
 
     /// Subtracts the cost of comparing this many bytes. Returns `false` if the remaining budget was
     /// smaller than this cost.
-    pub(super) const fn take(&mut self, octets: usize) -> bool {
-        let enough = self.left >= octets;
-        self.left = self.left.saturating_sub(octets);
+    pub(super) const fn take(&mut self, bytes: usize) -> bool {
+        let enough = self.left >= bytes;
+        self.left = self.left.saturating_sub(bytes);
         enough
     }
 

@@ -75,7 +75,7 @@ impl<'t> RequestPath<'t> {
         if target.starts_with(b"/") && is_plain(target) {
             return Self::plain(target);
         }
-        let whole = || target.split(|octet| *octet == b'#').collect::<Vec<_>>().join(&b"%23"[..]);
+        let whole = || target.split(|byte| *byte == b'#').collect::<Vec<_>>().join(&b"%23"[..]);
         Self::read(target, memchr::memchr(b'#', target).map(|_| whole()), kinds)
     }
 
@@ -194,42 +194,42 @@ impl<'t> RequestPath<'t> {
 /// such a loop.
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
-    let telling = |octets: &[u8], next: &[u8]| {
-        octets.iter().zip(next).fold(false, |any, (octet, next)| any | is_telling(*octet, *next))
+    let telling = |bytes: &[u8], next: &[u8]| {
+        bytes.iter().zip(next).fold(false, |any, (byte, next)| any | is_telling(*byte, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
         // Short targets are checked with a table. For each byte, the table has three bits: whether
         // `is_telling` is true for the byte alone, and whether the byte can begin or end a pair
         // with this property.
         const ROLES: [u8; 256] = roles();
-        let look = |(any, before): (u8, u8), octet: &u8| {
-            let roles = ROLES[usize::from(*octet)];
+        let look = |(any, before): (u8, u8), byte: &u8| {
+            let roles = ROLES[usize::from(*byte)];
             (any | roles & 1 | before >> 1 & roles >> 2, roles)
         };
         return target.iter().fold((0, 0), look).0 & 1 == 0;
     };
-    let (octets, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
-    let within = octets.iter().zip(next).fold(false, |any, (octets, next)| any | telling(octets, next));
+    let (bytes, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
+    let within = bytes.iter().zip(next).fold(false, |any, (bytes, next)| any | telling(bytes, next));
     !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
 }
 
-/// Reports whether servers interpret `octet`, or the pair of `octet` and `next`, in different ways.
-const fn is_telling(octet: u8, next: u8) -> bool {
-    (octet == b'%')
-        | (octet == b';')
-        | (octet == b'#')
-        | (octet == b'\\')
-        | (octet >= 0x80)
-        | ((octet == b'/') & ((next == b'/') | (next == b'.')))
+/// Reports whether servers interpret `byte`, or the pair of `byte` and `next`, in different ways.
+const fn is_telling(byte: u8, next: u8) -> bool {
+    (byte == b'%')
+        | (byte == b';')
+        | (byte == b'#')
+        | (byte == b'\\')
+        | (byte >= 0x80)
+        | ((byte == b'/') & ((next == b'/') | (next == b'.')))
 }
 
 const fn roles() -> [u8; 256] {
     let mut roles = [0; 256];
-    let mut octet = 0u8;
-    while octet < u8::MAX {
-        roles[octet as usize] =
-            is_telling(octet, 0) as u8 | ((octet == b'/') as u8) << 1 | (is_telling(b'/', octet) as u8) << 2;
-        octet += 1;
+    let mut byte = 0u8;
+    while byte < u8::MAX {
+        roles[byte as usize] =
+            is_telling(byte, 0) as u8 | ((byte == b'/') as u8) << 1 | (is_telling(b'/', byte) as u8) << 2;
+        byte += 1;
     }
     roles[u8::MAX as usize] = 1;
     roles
@@ -254,12 +254,12 @@ fn paths_of(target: &[u8]) -> (Cow<'_, [u8]>, Vec<Vec<u8>>) {
     if target.starts_with(b"/") {
         return (Cow::Borrowed(before_fragment(target)), Vec::new());
     }
-    let is_slash = |octet: &u8| matches!(octet, b'/' | b'\\');
-    let scheme = target.iter().position(|octet| is_slash(octet) || matches!(octet, b':' | b'?' | b'#' | b';'));
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let scheme = target.iter().position(|byte| is_slash(byte) || matches!(byte, b':' | b'?' | b'#' | b';'));
     let scheme = scheme.filter(|at| target[*at] == b':');
     let authority = scheme.map_or(target, |at| &target[at + 1..]);
     let is_url = scheme.is_some() && authority.starts_with(b"//");
-    let authority = &authority[authority.iter().take_while(|octet| is_slash(octet)).count()..];
+    let authority = &authority[authority.iter().take_while(|byte| is_slash(byte)).count()..];
     let behind_authority =
         authority.iter().position(is_slash).map(|end| [b"/", before_fragment(&authority[end + 1..])].concat());
     if is_url || matches!(target, [] | b"*") {

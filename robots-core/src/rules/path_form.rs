@@ -100,7 +100,7 @@ fn are_equal(one: &[u8], other: &[u8]) -> bool {
 /// the compiler can vectorise it.
 fn holds_pair(path: &[u8], [one, other]: [u8; 2]) -> bool {
     let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
-    pairs.fold(false, |any, (octet, next)| any | (*octet == one) & (*next == other))
+    pairs.fold(false, |any, (byte, next)| any | (*byte == one) & (*next == other))
 }
 
 /// Returns the results of all steps except the last two, which resolve and merge the segments of a
@@ -159,17 +159,17 @@ fn decode_unicode(path: &[u8]) -> Option<Vec<u8>> {
         }
         for char in char::decode_utf16(units.drain(..)) {
             let char = char.unwrap_or(char::REPLACEMENT_CHARACTER);
-            char.encode_utf8(&mut [0; 4]).bytes().for_each(|octet| push_escape(&mut out, octet));
+            char.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| push_escape(&mut out, byte));
         }
-        let [octet, behind @ ..] = rest else { break };
-        out.push(*octet);
+        let [byte, behind @ ..] = rest else { break };
+        out.push(*byte);
         rest = behind;
     }
     Some(standard(&out, TargetPart::Query).into_owned())
 }
 
-fn unicode_unit(octets: &[u8]) -> Option<u16> {
-    let [b'%', b'u' | b'U', digits @ ..] = octets else { return None };
+fn unicode_unit(bytes: &[u8]) -> Option<u16> {
+    let [b'%', b'u' | b'U', digits @ ..] = bytes else { return None };
     let digits: &[u8; 4] = digits.first_chunk()?;
     digits.iter().try_fold(0, |unit: u16, digit| {
         let digit = char::from(*digit).to_digit(16)?;
@@ -180,7 +180,7 @@ fn unicode_unit(octets: &[u8]) -> Option<u16> {
 fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
     memchr(b';', path)?;
     let name = |segment: &'_ [u8]| memchr(b';', segment).unwrap_or(segment.len());
-    let segments: Vec<_> = path.split(|octet| *octet == b'/').map(|segment| &segment[..name(segment)]).collect();
+    let segments: Vec<_> = path.split(|byte| *byte == b'/').map(|segment| &segment[..name(segment)]).collect();
     Some(segments.join(&b'/'))
 }
 
@@ -195,7 +195,7 @@ fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Op
 
 /// Replaces the escapes of the given separators with `/`.
 fn decode(path: &[u8], separators: &[u8]) -> Option<Vec<u8>> {
-    let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|octet| separators.contains(&octet));
+    let is_separator = |at: &usize| escaped(&path[*at..]).is_some_and(|byte| separators.contains(&byte));
     let mut found = memchr_iter(b'%', path).filter(is_separator).peekable();
     found.peek()?;
     let (mut out, mut start) = (Vec::with_capacity(path.len()), 0);
@@ -275,7 +275,7 @@ impl Segments<'_> {
             return self;
         }
         let mut out: Vec<u8> = Vec::with_capacity(self.path.len());
-        for segment in self.path.split_inclusive(|octet| *octet == b'/') {
+        for segment in self.path.split_inclusive(|byte| *byte == b'/') {
             if segment != b"/" || !out.ends_with(b"/") {
                 out.extend_from_slice(segment);
             }

@@ -33,36 +33,36 @@ pub(super) enum TargetPart {
 ///
 /// A `%` that does not begin an escape usually stays. Such a `%` becomes `%25` only if decoding the
 /// bytes after it would create an escape: `%%361` becomes `%2561`, because `%61` would mean `a`.
-pub(super) fn standard(octets: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
+pub(super) fn standard(bytes: &[u8], part: TargetPart) -> Cow<'_, [u8]> {
     let path = match part {
-        TargetPart::Path => octets.len(),
+        TargetPart::Path => bytes.len(),
         TargetPart::Query => 0,
     };
-    standard_from(octets, || path)
+    standard_from(bytes, || path)
 }
 
 /// Converts bytes as [`standard`] does. `path` returns the number of leading bytes that belong to
 /// the path. All later bytes belong to the query.
-fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
-    let may_change = |octet: &u8| matches!(octet, b'%' | b'\\' | 0x80..);
-    let is_ascii = octets.is_ascii();
+fn standard_from(bytes: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
+    let may_change = |byte: &u8| matches!(byte, b'%' | b'\\' | 0x80..);
+    let is_ascii = bytes.is_ascii();
     // ASCII text is searched with a faster function, because forms of paths are ASCII, and a long
     // path may be converted hundreds of times.
-    let next_change = |octets: &[u8]| {
-        if is_ascii { memchr2(b'%', b'\\', octets) } else { octets.iter().position(may_change) }
+    let next_change = |bytes: &[u8]| {
+        if is_ascii { memchr2(b'%', b'\\', bytes) } else { bytes.iter().position(may_change) }
     };
-    let Some(mut at) = next_change(octets) else { return Cow::Borrowed(octets) };
-    let mut out = Vec::with_capacity(octets.len() + 8);
-    out.extend_from_slice(&octets[..at]);
+    let Some(mut at) = next_change(bytes) else { return Cow::Borrowed(bytes) };
+    let mut out = Vec::with_capacity(bytes.len() + 8);
+    out.extend_from_slice(&bytes[..at]);
     let (path, mut stray) = (path(), None);
-    while let Some(next) = octets.get(at) {
+    while let Some(next) = bytes.get(at) {
         let part = if at < path { TargetPart::Path } else { TargetPart::Query };
-        match escaped(&octets[at..]) {
-            Some(octet) => {
-                if is_decoded(octet, part) {
-                    out.push(octet);
+        match escaped(&bytes[at..]) {
+            Some(byte) => {
+                if is_decoded(byte, part) {
+                    out.push(byte);
                 } else {
-                    push_escape(&mut out, octet);
+                    push_escape(&mut out, byte);
                 }
                 at += 3;
             }
@@ -74,9 +74,9 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
                 if *next == b'%' {
                     stray = Some(out.len());
                 }
-                let behind = &octets[at + 1..];
+                let behind = &bytes[at + 1..];
                 let end = at + 1 + next_change(behind).unwrap_or(behind.len());
-                out.extend_from_slice(&octets[at..end]);
+                out.extend_from_slice(&bytes[at..end]);
                 at = end;
             }
         }
@@ -87,7 +87,7 @@ fn standard_from(octets: &[u8], path: impl FnOnce() -> usize) -> Cow<'_, [u8]> {
             stray = None;
         }
     }
-    if out == octets { Cow::Borrowed(octets) } else { Cow::Owned(out) }
+    if out == bytes { Cow::Borrowed(bytes) } else { Cow::Owned(out) }
 }
 
 pub(super) fn standard_target(target: &[u8]) -> Cow<'_, [u8]> {
@@ -100,26 +100,26 @@ pub(super) fn split_query(target: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Reports whether the bytes contain an escape that has different meanings in paths and in queries.
-pub(super) fn differs_by_part(octets: &[u8]) -> bool {
-    let differs = |octet| is_decoded(octet, TargetPart::Path) != is_decoded(octet, TargetPart::Query);
-    memchr_iter(b'%', octets).any(|at| escaped(&octets[at..]).is_some_and(differs))
+pub(super) fn differs_by_part(bytes: &[u8]) -> bool {
+    let differs = |byte| is_decoded(byte, TargetPart::Path) != is_decoded(byte, TargetPart::Query);
+    memchr_iter(b'%', bytes).any(|at| escaped(&bytes[at..]).is_some_and(differs))
 }
 
-/// Returns the byte that the escape `%hh` at the start of `octets` encodes.
-pub(super) fn escaped(octets: &[u8]) -> Option<u8> {
-    let [b'%', high, low, ..] = octets else { return None };
+/// Returns the byte that the escape `%hh` at the start of `bytes` encodes.
+pub(super) fn escaped(bytes: &[u8]) -> Option<u8> {
+    let [b'%', high, low, ..] = bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16);
     u8::try_from(digit(*high)? * 16 + digit(*low)?).ok()
 }
 
-pub(super) fn push_escape(out: &mut Vec<u8>, octet: u8) {
+pub(super) fn push_escape(out: &mut Vec<u8>, byte: u8) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    out.extend([b'%', HEX[usize::from(octet >> 4)], HEX[usize::from(octet & 15)]]);
+    out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
 }
 
 /// Reports whether the standard form contains this byte instead of its escape.
-const fn is_decoded(octet: u8, part: TargetPart) -> bool {
-    match octet {
+const fn is_decoded(byte: u8, part: TargetPart) -> bool {
+    match byte {
         // Unreserved characters (RFC 3986, section 2.3).
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => true,
         b'*' | b'$' => true,
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn ours_reserved_octets_of_a_path_are_the_same_escaped() {
         let reserved = "!$&'()*+,;=:@[]";
-        let escaped: String = reserved.bytes().map(|octet| format!("%{octet:02x}")).collect();
+        let escaped: String = reserved.bytes().map(|byte| format!("%{byte:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
         // A query keeps its escapes, except `%2A` and `%24`, because patterns have no other
         // spelling for a literal `*` and `$`.
@@ -183,8 +183,8 @@ mod tests {
 
     #[test]
     fn what_differs_by_part_is_known() {
-        for (octets, want) in [("%3A", true), ("a%2", false), ("%2F%61%20%2A", false), ("%zz%40", true)] {
-            assert_eq!(differs_by_part(octets.as_bytes()), want, "{octets}");
+        for (bytes, want) in [("%3A", true), ("a%2", false), ("%2F%61%20%2A", false), ("%zz%40", true)] {
+            assert_eq!(differs_by_part(bytes.as_bytes()), want, "{bytes}");
         }
     }
 }

@@ -102,12 +102,12 @@ pub(super) fn write(out: &mut Vec<u8>, written: &[u8], reading: Reading, query: 
 
 /// Splits an encoded pattern into its literal prefix and the rest, which begins with a marker.
 pub(super) fn split_prefix(text: &[u8]) -> (&[u8], &[u8]) {
-    text.split_at(text.iter().position(|octet| is_mark(*octet)).unwrap_or(text.len()))
+    text.split_at(text.iter().position(|byte| is_mark(*byte)).unwrap_or(text.len()))
 }
 
 /// Returns the literals of an encoded pattern, except its literal prefix.
 pub(super) fn literals(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|octet| is_mark(*octet)).skip(1).filter(|literal| !literal.is_empty())
+    text.split(|byte| is_mark(*byte)).skip(1).filter(|literal| !literal.is_empty())
 }
 
 /// Kind of the part of an encoded pattern after its literal prefix: nothing (`Open`), only `$`
@@ -135,7 +135,7 @@ pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
         [body @ .., END] => (body, None),
         _ => (text, Some(any)),
     };
-    body.iter().map(|octet| if is_mark(*octet) { any } else { *octet }).chain(end).collect()
+    body.iter().map(|byte| if is_mark(*byte) { any } else { *byte }).chain(end).collect()
 }
 
 pub(super) fn is_anchored(text: &[u8]) -> bool {
@@ -187,18 +187,18 @@ pub(super) fn fits<'t>(mut rest: &'t [u8], mut left: &[u8], missing: &mut Missin
 /// Finds the first occurrence of a literal in a path. `rare` is the offset of the rarest byte
 /// within the literal.
 fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
-    let octet = literal[rare];
+    let byte = literal[rare];
     let places = path.get(rare..)?;
-    let near = (0..NEAR).zip(places).find(|(at, place)| **place == octet && path[*at..].starts_with(literal));
+    let near = (0..NEAR).zip(places).find(|(at, place)| **place == byte && path[*at..].starts_with(literal));
     if near.is_some() || places.len() <= NEAR {
         return near.map(|(at, _)| at);
     }
     let mut start = NEAR;
     if literal.len() == 1 {
-        return memchr(octet, &path[start..]).map(|at| start + at);
+        return memchr(byte, &path[start..]).map(|at| start + at);
     }
     for _ in 0..FALSE_STARTS {
-        start += memchr(octet, path.get(start + rare..)?)?;
+        start += memchr(byte, path.get(start + rare..)?)?;
         if path[start..].starts_with(literal) {
             return Some(start);
         }
@@ -208,7 +208,7 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
 }
 
 /// Returns how rare a byte is in paths. Rarer bytes have higher numbers.
-pub(super) const fn rarity(octet: u8) -> u8 {
+pub(super) const fn rarity(byte: u8) -> u8 {
     const RARITY: [u8; 256] = {
         let mut rarity = [USUAL.len() as u8; 256];
         let mut at = 0;
@@ -218,7 +218,7 @@ pub(super) const fn rarity(octet: u8) -> u8 {
         }
         rarity
     };
-    RARITY[octet as usize]
+    RARITY[byte as usize]
 }
 
 /// Returns the offset of the rarest byte among the first 127 bytes of a literal. The low bits of a
@@ -226,11 +226,11 @@ pub(super) const fn rarity(octet: u8) -> u8 {
 /// [`END`].
 fn rarest(literal: &[u8]) -> u8 {
     let within = (0u8..END ^ STAR).zip(literal);
-    within.max_by_key(|(at, octet)| (rarity(**octet), u8::MAX - at)).map_or(0, |(at, _)| at)
+    within.max_by_key(|(at, byte)| (rarity(**byte), u8::MAX - at)).map_or(0, |(at, _)| at)
 }
 
-const fn is_mark(octet: u8) -> bool {
-    octet >= STAR
+const fn is_mark(byte: u8) -> bool {
+    byte >= STAR
 }
 
 /// Appends a literal in the form that is compared with paths. Sets `in_query` if the literal
@@ -251,8 +251,8 @@ fn write_reference(out: &mut Vec<u8>, literal: &[u8]) {
     let mut at = 0;
     while at < literal.len() {
         match escaped(&literal[at..]) {
-            Some(octet) => {
-                push_escape(out, octet);
+            Some(byte) => {
+                push_escape(out, byte);
                 at += 3;
             }
             None if literal[at] >= 0x80 => {

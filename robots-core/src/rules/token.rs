@@ -131,13 +131,13 @@ impl FoldingHasher {
 }
 
 impl Hasher for FoldingHasher {
-    fn write(&mut self, octets: &[u8]) {
-        let (words, rest) = octets.as_chunks::<8>();
+    fn write(&mut self, bytes: &[u8]) {
+        let (words, rest) = bytes.as_chunks::<8>();
         for word in words {
             self.fold(u64::from_le_bytes(*word));
         }
         if !rest.is_empty() {
-            self.fold(rest.iter().fold(1, |word, octet| word << 8 | u64::from(*octet)));
+            self.fold(rest.iter().fold(1, |word, byte| word << 8 | u64::from(*byte)));
         }
     }
 

@@ -56,7 +56,7 @@ impl fmt::Display for Host<'_> {
 /// parameters and the path prefix of the pages.
 pub(super) fn clean_param(value: &[u8]) -> Option<(Vec<&[u8]>, &[u8])> {
     let (parameters, path) = first_word(value);
-    let names = parameters.split(|octet| *octet == b'&').filter(|name| !name.is_empty());
+    let names = parameters.split(|byte| *byte == b'&').filter(|name| !name.is_empty());
     (!parameters.is_empty()).then(|| (names.collect(), path))
 }
 
@@ -69,7 +69,7 @@ pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
         [b'/', ..] => first_word(value),
         _ => (&value[..0], value),
     };
-    let named = pairs.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty());
+    let named = pairs.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).filter(|pair| !pair.is_empty());
     let named = named.map(|pair| {
         let at = memchr::memchr(b'=', pair).unwrap_or(pair.len());
         (pair[..at].trim_ascii(), pair.get(at + 1..).unwrap_or_default().trim_ascii())
@@ -79,7 +79,7 @@ pub(super) fn preferences(value: &[u8]) -> Option<(&[u8], Preferences<'_>)> {
 
 /// Parses a number of seconds, optionally with a fraction.
 pub(crate) fn delay(value: &[u8]) -> Option<Duration> {
-    let is_number = !value.is_empty() && value.iter().all(|octet| octet.is_ascii_digit() || *octet == b'.');
+    let is_number = !value.is_empty() && value.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     let seconds = std::str::from_utf8(value).ok().filter(|_| is_number)?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
@@ -93,15 +93,15 @@ pub(crate) fn is_absolute_url(address: &[u8]) -> bool {
 /// Reports whether a name can be the host name of a URL: it is ASCII and not a numeric address.
 fn is_host_name(name: &str) -> bool {
     let is_label = |label: &str| {
-        let inside = label.bytes().all(|octet| octet.is_ascii_alphanumeric() || octet == b'-');
+        let inside = label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         inside && (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
     };
     let last = name.rsplit('.').next().unwrap_or_default();
-    name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|octet| octet.is_ascii_digit())
+    name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 pub(super) fn first_word(value: &[u8]) -> (&[u8], &[u8]) {
-    let (word, rest) = value.split_at(value.iter().position(|octet| is_space(*octet)).unwrap_or(value.len()));
+    let (word, rest) = value.split_at(value.iter().position(|byte| is_space(*byte)).unwrap_or(value.len()));
     (word, rest.trim_ascii())
 }
 

@@ -139,7 +139,7 @@ impl RobotsTxtBuilder {
             directive,
             Directive::UserAgent | Directive::Allow | Directive::Disallow | Directive::Sitemap | Directive::CrawlDelay
         );
-        let is_plain = name.bytes().all(|octet| octet.is_ascii_graphic() && !matches!(octet, b':' | b'#'));
+        let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b':' | b'#'));
         if has_method || !is_plain || name.is_empty() {
             self.accepts(Err(NAME), name.as_bytes());
             return self;
@@ -169,7 +169,7 @@ impl RobotsTxtBuilder {
     }
 
     fn write(mut self, directive: Directive, name: &str, value: &[u8]) -> Self {
-        let is_blank = |octet: Option<&u8>| octet.is_some_and(|octet| is_space(*octet));
+        let is_blank = |byte: Option<&u8>| byte.is_some_and(|byte| is_space(*byte));
         let checked = check(value, b"\r\n\0#", name.len() + 2)
             .and_then(|()| if is_blank(value.first()) || is_blank(value.last()) { Err(BLANK) } else { Ok(()) });
         if self.accepts(checked, value) {
@@ -199,7 +199,7 @@ impl RobotsTxtBuilder {
 /// Checks that a value contains none of the `refused` bytes, and that its line is not too long.
 /// `before` is the number of bytes in the line before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
-    if text.iter().any(|octet| refused.contains(octet)) {
+    if text.iter().any(|byte| refused.contains(byte)) {
         return Err(OCTET);
     }
     if before + text.len() > MAX_LINE { Err(LONG) } else { Ok(()) }

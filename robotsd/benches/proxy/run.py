@@ -326,13 +326,13 @@ def ask(connection, server, kind, number):
         answer += piece
 
 
-def ended(octets, stream):
+def ended(data, stream):
     """Reports whether one of the HTTP/2 frames ends a stream."""
-    while len(octets) >= 9:
-        length = int.from_bytes(octets[:3], "big")
-        if len(octets) >= 9 + length and octets[3] in (0, 1) and octets[4] & 1 and octets[5:9] == stream:
+    while len(data) >= 9:
+        length = int.from_bytes(data[:3], "big")
+        if len(data) >= 9 + length and data[3] in (0, 1) and data[4] & 1 and data[5:9] == stream:
             return True
-        octets = octets[9 + length :]
+        data = data[9 + length :]
     return False
 
 

@@ -170,8 +170,8 @@ impl Traffic {
     {
         let (sent, received) = (Arc::clone(self), Arc::clone(self));
         let stream = InspectWriter::new(stream, move |_| sent.has_sent.store(true, Ordering::Relaxed));
-        InspectReader::new(stream, move |octets| {
-            received.has_received.fetch_or(!octets.is_empty(), Ordering::Relaxed);
+        InspectReader::new(stream, move |bytes| {
+            received.has_received.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
         })
     }
 

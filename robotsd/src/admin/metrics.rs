@@ -91,10 +91,10 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let Some([user, system, threads, octets, pages]) = numbers_of(&stat, [14, 15, 20, 23, 24]) else { return };
+    let Some([user, system, threads, bytes, pages]) = numbers_of(&stat, [14, 15, 20, 23, 24]) else { return };
     exposition.sample(&family::PROCESS_CPU, &[], (user + system) as f64 / TICKS_PER_SECOND);
     exposition.sample(&family::PROCESS_RESIDENT, &[], pages * rustix::param::page_size() as u64);
-    exposition.sample(&family::PROCESS_VIRTUAL, &[], octets);
+    exposition.sample(&family::PROCESS_VIRTUAL, &[], bytes);
     exposition.sample(&family::PROCESS_THREADS, &[], threads);
 }
 

@@ -334,7 +334,7 @@ async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Ans
     let Some(mark) = query.value("mark").filter(|_| serving.sites.state.fleet.is_some()) else {
         return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
     };
-    if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|octet| octet.is_ascii_alphanumeric()) {
+    if !(1..=64).contains(&mark.len()) || !mark.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(AdminReply::bad_request(
             "\"mark\" is not a valid id of an off switch: write 1 to 64 letters and digits",
         ));

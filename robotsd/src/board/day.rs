@@ -242,17 +242,17 @@ enum Line {
 /// Reads the file for a day. Returns the records, whether the file is damaged, and the number of
 /// bytes read. Blocks the thread.
 pub(super) fn read(path: &Path, day: Second) -> io::Result<(DayRows, Damage, u64)> {
-    let mut octets = Vec::new();
-    let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut octets)?;
-    let (rows, damage) = parse(&octets, day);
+    let mut bytes = Vec::new();
+    let read = File::open(path)?.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    let (rows, damage) = parse(&bytes, day);
     Ok((rows, damage, read as u64))
 }
 
-pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
+pub(super) fn parse(bytes: &[u8], day: Second) -> (DayRows, Damage) {
     let (mut rows, mut damage) = (DayRows::default(), Damage::None);
     let mut end = None;
     let mut at = 0;
-    for line in octets[..octets.len().min(MAX_FILE_BYTES)].split_inclusive(|octet| *octet == b'\n') {
+    for line in bytes[..bytes.len().min(MAX_FILE_BYTES)].split_inclusive(|byte| *byte == b'\n') {
         let begin = at;
         at += line.len();
         let parsed = if line.len() > MAX_LINE_LENGTH { None } else { serde_json::from_slice(line).ok() };
@@ -283,7 +283,7 @@ pub(super) fn parse(octets: &[u8], day: Second) -> (DayRows, Damage) {
             _ => damage = Damage::Some,
         }
     }
-    let is_whole = end.is_some_and(|(begin, after, hash)| after == octets.len() && hash == hash_of(&octets[..begin]));
+    let is_whole = end.is_some_and(|(begin, after, hash)| after == bytes.len() && hash == hash_of(&bytes[..begin]));
     if !is_whole || damage == Damage::Some {
         rows.doubt(day);
         return (rows, Damage::Some);
@@ -313,33 +313,33 @@ fn is_name(name: &str) -> bool {
     name.len() <= MAX_NAME_LENGTH
 }
 
-fn hash_of(octets: &[u8]) -> String {
-    VersionHash::of(octets).to_string()
+fn hash_of(bytes: &[u8]) -> String {
+    VersionHash::of(bytes).to_string()
 }
 
 /// Writes the file for a day. Blocks the thread.
 pub(super) fn write(path: &Path, rows: &DayRows) -> io::Result<()> {
-    let mut octets = encoded(rows)?;
-    if octets.len() > MAX_FILE_BYTES {
+    let mut bytes = encoded(rows)?;
+    if bytes.len() > MAX_FILE_BYTES {
         let mut folded = rows.clone();
         folded.fold();
-        octets = encoded(&folded)?;
+        bytes = encoded(&folded)?;
     }
-    if octets.len() > MAX_FILE_BYTES {
+    if bytes.len() > MAX_FILE_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the day has too many rows for one file"));
     }
     files::replace_by(path, |file| {
-        file.write_all(&octets)?;
+        file.write_all(&bytes)?;
         file.flush()?;
         file.get_ref().sync_data()
     })
 }
 
 pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let mut line = |line: &Line| {
-        serde_json::to_writer(&mut octets, line)?;
-        octets.push(b'\n');
+        serde_json::to_writer(&mut bytes, line)?;
+        bytes.push(b'\n');
         io::Result::Ok(())
     };
     // `rows` contains only one day, so `requested` has at most one entry.
@@ -355,8 +355,8 @@ pub(super) fn encoded(rows: &DayRows) -> io::Result<Vec<u8>> {
         line(&Line::Day { day, crawler, identity, row: row.clone() })?;
     }
     rows.rows.iter().try_for_each(|(key, row)| line(&Line::Hour { key: key.clone(), row: row.clone() }))?;
-    let end = Line::End { hash: hash_of(&octets) };
-    serde_json::to_writer(&mut octets, &end)?;
-    octets.push(b'\n');
-    Ok(octets)
+    let end = Line::End { hash: hash_of(&bytes) };
+    serde_json::to_writer(&mut bytes, &end)?;
+    bytes.push(b'\n');
+    Ok(bytes)
 }

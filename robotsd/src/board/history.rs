@@ -74,16 +74,16 @@ impl History {
     /// If other processes may have received fetches of robots.txt on a day, the day is added to
     /// `unseen`.
     pub(crate) fn range(&self, site: &str, from: Second, to: Second, merged: usize) -> DayRows {
-        let (mut all, mut octets) = (DayRows::default(), 0);
+        let (mut all, mut bytes) = (DayRows::default(), 0);
         // The newest day is read first, because another thread may delete the oldest days at the
         // same time. In this order, no day can be missing between two days that were read.
         for day in days(from, to).rev() {
-            if octets > MAX_READ_BYTES {
+            if bytes > MAX_READ_BYTES {
                 all.lost.push(Lost { from: 0, to: day + DAY });
                 break;
             }
             let (mut rows, read) = self.read(site, day);
-            octets += read;
+            bytes += read;
             if rows.site.as_ref().is_some_and(|site| !site.is_complete(merged)) {
                 // The first watch in the file may have begun on an earlier day, which has no file
                 // if nothing was counted.
@@ -103,7 +103,7 @@ impl History {
         match self {
             Self::Memory(days) => (days.get(&(site.to_owned(), day)).cloned().unwrap_or_default(), 0),
             Self::Files(folder) => match day::read(&path_of(folder, site, day), day) {
-                Ok((rows, _, octets)) => (rows, octets),
+                Ok((rows, _, bytes)) => (rows, bytes),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => (DayRows::default(), 0),
                 Err(_) => (DayRows::of_lost_day(day), 0),
             },
@@ -179,20 +179,20 @@ impl History {
                 // The largest file of a day is deleted first, so that a small site does not lose
                 // its records because of a large site.
                 files.sort_unstable_by(|one, other| {
-                    (one.day, other.octets, &one.path).cmp(&(other.day, one.octets, &other.path))
+                    (one.day, other.bytes, &one.path).cmp(&(other.day, one.bytes, &other.path))
                 });
                 let today = day_of(now);
                 refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
-                let mut size: u64 = files.iter().map(|file| file.octets).sum();
+                let mut size: u64 = files.iter().map(|file| file.bytes).sum();
                 // If a file cannot be deleted, newer files of its site are kept, because a gap
                 // between the remaining days could hide fetches that excuse a crawler.
                 let mut failed = Ok(());
                 let mut stays = HashSet::new();
-                for DayFile { day, octets, path } in files {
+                for DayFile { day, bytes, path } in files {
                     let is_surplus = size > retention.size && day < today;
                     if (day < oldest || is_surplus) && !stays.contains(path.parent().unwrap_or(&path)) {
                         match fs::remove_file(&path) {
-                            Ok(()) => size -= octets,
+                            Ok(()) => size -= bytes,
                             Err(error) => {
                                 failed = failed.and(Err(error));
                                 stays.extend(path.parent().map(Path::to_owned));
@@ -239,7 +239,7 @@ fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DayFile {
     day: Second,
-    octets: u64,
+    bytes: u64,
     path: PathBuf,
 }
 
@@ -274,7 +274,7 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
             let Some(day) = name.get(..10).and_then(day_named).filter(|day| is_wanted(*day)) else { continue };
-            files.push(DayFile { day, octets: entry.metadata()?.len(), path: entry.path() });
+            files.push(DayFile { day, bytes: entry.metadata()?.len(), path: entry.path() });
         }
     }
     Ok(files)

@@ -55,6 +55,6 @@ pub(crate) use crate::counting::{is_page, service_of};
 pub(crate) use report::{BoardReport, CrawlerBoard, SiteBoard, TrafficTotals, csv};
 
 #[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
+pub(crate) mod test_any_input;
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ struct PathCount {
 
 impl RequestedPaths {
     pub(super) fn count(&mut self, target: &[u8]) {
-        let end = target.iter().position(|octet| matches!(octet, b'?' | b'#')).unwrap_or(target.len());
+        let end = target.iter().position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
         self.total += 1;
         match std::str::from_utf8(&target[..end]) {
             Ok(path) if path.starts_with('/') && path.len() <= MAX_PATH_LENGTH => {

@@ -85,7 +85,7 @@ fn date_of_pages() -> String {
 /// Removes line breaks next to blank lines, and spaces at the ends of lines, because mandoc warns
 /// about them. `clap_mangen` writes such breaks and spaces.
 fn without_needless_breaks(page: &[u8]) -> Vec<u8> {
-    let lines: Vec<&[u8]> = page.split(|&octet| octet == b'\n').map(<[u8]>::trim_ascii_end).collect();
+    let lines: Vec<&[u8]> = page.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).collect();
     let is_blank_line = |number: Option<usize>| {
         let line = number.and_then(|number| lines.get(number));
         line.is_some_and(|line| line.is_empty() || *line == b".sp")

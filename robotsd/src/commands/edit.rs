@@ -86,7 +86,7 @@ fn named(name: &str, evaluator: &Evaluator) -> Result<Agent, String> {
         let fault = unknown.fault();
         // An unknown name is accepted if a `User-Agent` header with only this name would be
         // recognised as the header of a crawler.
-        let is_token = name.bytes().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_'));
+        let is_token = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
         let is_word = name.parse() == Ok(Selector::Index);
         let is_crawler = !is_word && is_token && evaluator.agents(name.as_bytes()).first().class().is_crawler();
         let category = name.parse::<Category>().ok();

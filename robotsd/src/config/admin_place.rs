@@ -65,7 +65,7 @@ impl FromStr for AdminPlace {
             Some((authority.host().to_owned(), port.unwrap_or(Ok(PORT)).ok()?))
         };
         let parsed = authority.trim_end_matches('/').parse().ok().and_then(host_and_port);
-        let is_name = |host: &str| host.bytes().any(|octet| octet.is_ascii_alphabetic()) && !host.starts_with('[');
+        let is_name = |host: &str| host.bytes().any(|byte| byte.is_ascii_alphabetic()) && !host.starts_with('[');
         match parsed {
             Some((host, port)) if is_tls => Ok(Self::Tls(host, port)),
             Some((host, port)) if is_name(&host) => Ok(Self::Name(host, port)),

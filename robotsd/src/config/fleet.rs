@@ -53,7 +53,7 @@ impl FleetSettings {
             return of_name.into_iter().flatten().next().map_or(Ok(None), |span| Err(Fault::new(span, message)));
         };
         for name in [Some(name), replica.as_ref()].into_iter().flatten() {
-            let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || b"-._".contains(&octet);
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
             let text = name.get_ref();
             if text.is_empty() || text.len() > MAX_NAME_LENGTH || !text.bytes().all(is_plain) {
                 return Err(name.fault(format!(

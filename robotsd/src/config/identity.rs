@@ -124,9 +124,9 @@ fn list_copy(list: &RawListCopy, folder: &Path) -> Result<OwnList, Fault> {
     }
     let path = folder.join(list.path.get_ref());
     let shown = path.display();
-    let octets = files::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
-    match RangeList::parse(&octets) {
-        Ok(_) => Ok(OwnList { url: url.clone(), path, hash: VersionHash::of(&octets) }),
+    let bytes = files::read(&path).map_err(|error| list.path.fault(format!("{shown}: {error}")))?;
+    match RangeList::parse(&bytes) {
+        Ok(_) => Ok(OwnList { url: url.clone(), path, hash: VersionHash::of(&bytes) }),
         Err(error) => {
             let colon = if error.position.is_some() { ":" } else { ": " };
             Err(list.path.fault(format!("{shown}{colon}{error}")))

@@ -303,14 +303,14 @@ fn read(folder: &Path, path: &Path, config: &Path) -> Result<String, ConfigError
         );
         return Err(without_place(config, message));
     }
-    let (octets, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
-    if octets.len() as u64 > MAX_BYTES {
+    let (bytes, _) = files::read_at_most(path, MAX_BYTES).map_err(failed)?;
+    if bytes.len() as u64 > MAX_BYTES {
         return Err(without_place(
             config,
             format!("{shown}: the file is larger than {limit} MiB", limit = MAX_BYTES >> 20),
         ));
     }
-    let text = reader::as_utf8(path, octets)?;
+    let text = reader::as_utf8(path, bytes)?;
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 

@@ -48,8 +48,8 @@ impl Parts {
     }
 
     /// Returns the index of the file that contains the byte at this offset. The config has index 0.
-    pub(super) fn of(&self, octet: usize) -> usize {
-        let before = self.0.partition_point(|(_, range)| range.start <= octet);
+    pub(super) fn of(&self, byte: usize) -> usize {
+        let before = self.0.partition_point(|(_, range)| range.start <= byte);
         self.0[..before].iter().rposition(|(_, range)| !range.is_empty()).unwrap_or(0)
     }
 
@@ -63,8 +63,8 @@ impl Parts {
 
     /// Returns the folder of the file that contains the byte at this offset. Paths in the file are
     /// relative to this folder.
-    pub(super) fn folder(&self, octet: usize) -> &Path {
-        self.path(self.of(octet)).parent().unwrap_or(Path::new(""))
+    pub(super) fn folder(&self, byte: usize) -> &Path {
+        self.path(self.of(byte)).parent().unwrap_or(Path::new(""))
     }
 
     pub(crate) fn diagnostic(&self, severity: Severity, text: &str, fault: &Fault) -> FoundProblem {

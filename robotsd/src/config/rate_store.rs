@@ -81,7 +81,7 @@ pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<Store
         let wait = (deadline != StoreSettings::DEADLINE).then(|| wait.span());
         return without_store([("prefix", prefix), ("wait", wait)]);
     };
-    if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|octet| octet.is_ascii_graphic()) {
+    if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!(
             "this is not a valid prefix: write 1 to {MAX_PREFIX_LENGTH} ASCII characters without spaces, such as {:?}",
             StoreSettings::PREFIX

@@ -105,12 +105,12 @@ pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
 }
 
 pub(super) fn read_text(path: &Path) -> Result<String, ConfigError> {
-    let octets = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
-    as_utf8(path, octets)
+    let bytes = input::read_whole(path).map_err(|error| ConfigError::unreadable(path, &error))?;
+    as_utf8(path, bytes)
 }
 
-pub(crate) fn as_utf8(path: &Path, octets: Vec<u8>) -> Result<String, ConfigError> {
-    String::from_utf8(octets).map_err(|error| {
+pub(crate) fn as_utf8(path: &Path, bytes: Vec<u8>) -> Result<String, ConfigError> {
+    String::from_utf8(bytes).map_err(|error| {
         let start = error.utf8_error().valid_up_to();
         let text = String::from_utf8_lossy(error.as_bytes());
         Fault::new(start..start, "the file is not valid UTF-8: save it as UTF-8").at(path, &text)

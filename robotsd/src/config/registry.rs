@@ -87,8 +87,8 @@ pub(crate) fn load_registry(sources: &RegistrySources) -> Result<Arc<Registry>, 
 
 pub(crate) fn extended_registry(base: &Arc<Registry>, extra: Option<&Path>) -> Result<Arc<Registry>, ConfigError> {
     let Some(path) = extra else { return Ok(base.clone()) };
-    let octets = input::read_configured(path).map_err(ConfigError::without_place)?;
-    extended(base, path, &reader::as_utf8(path, octets)?).map(Arc::new)
+    let bytes = input::read_configured(path).map_err(ConfigError::without_place)?;
+    extended(base, path, &reader::as_utf8(path, bytes)?).map(Arc::new)
 }
 
 /// Returns the built-in registry, extended by the rows in `text`, which was fetched from `url`.

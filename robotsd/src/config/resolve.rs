@@ -208,7 +208,7 @@ fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
             headers.push((start, end));
         }
     }
-    move |octet| headers[..headers.partition_point(|(start, _)| *start <= octet)].last().map_or(0, |(_, end)| *end)
+    move |byte| headers[..headers.partition_point(|(start, _)| *start <= byte)].last().map_or(0, |(_, end)| *end)
 }
 
 /// Resolves every table of the config, even if an earlier table has a problem.

@@ -269,8 +269,8 @@ mod tests {
 
     #[test]
     fn sizes_are_shown_as_they_could_be_written() {
-        for (octets, want) in [(65_536, "\"64KiB\""), (1 << 20, "\"1MiB\""), (1025, "1025"), (10, "10"), (0, "0")] {
-            assert_eq!(Size(octets).to_string(), want);
+        for (bytes, want) in [(65_536, "\"64KiB\""), (1 << 20, "\"1MiB\""), (1025, "1025"), (10, "10"), (0, "0")] {
+            assert_eq!(Size(bytes).to_string(), want);
         }
     }
 }

@@ -30,7 +30,7 @@ mod response;
 mod site_table;
 mod spoe;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
+pub(crate) mod test_any_input;
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};

@@ -123,11 +123,11 @@ pub(super) fn label(name: &HeaderName) -> &'static str {
 
 /// Converts the value of a header field in a proxy's message. Invalid bytes are replaced. If fields
 /// with invalid bytes were dropped instead, a crawler might not be recognised.
-pub(super) fn value_of(octets: &[u8]) -> HeaderValue {
-    HeaderValue::from_bytes(octets).unwrap_or_else(|_| {
-        let replaced = |octet: &u8| if octet.is_ascii_control() { b'?' } else { *octet };
-        let octets: Vec<u8> = octets.iter().map(replaced).collect();
-        HeaderValue::from_bytes(&octets).unwrap_or_else(|_| HeaderValue::from_static("?"))
+pub(super) fn value_of(bytes: &[u8]) -> HeaderValue {
+    HeaderValue::from_bytes(bytes).unwrap_or_else(|_| {
+        let replaced = |byte: &u8| if byte.is_ascii_control() { b'?' } else { *byte };
+        let bytes: Vec<u8> = bytes.iter().map(replaced).collect();
+        HeaderValue::from_bytes(&bytes).unwrap_or_else(|_| HeaderValue::from_static("?"))
     })
 }
 

@@ -77,8 +77,8 @@ impl DecisionSites {
 /// Reports whether `host` is a valid host, with or without a port. Internationalised names are
 /// valid only in the ASCII form that clients send.
 fn is_host(host: &[u8]) -> bool {
-    let is_part = |octet: &u8| octet.is_ascii_alphanumeric() || b"-._[]:".contains(octet);
-    let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|octet| is_part(&octet)));
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._[]:".contains(byte);
+    let host = std::str::from_utf8(host).ok().filter(|host| host.bytes().all(|byte| is_part(&byte)));
     host.is_some_and(|host| Origin::of(&format!("http://{host}")).is_some())
 }
 

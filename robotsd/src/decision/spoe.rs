@@ -41,25 +41,25 @@ const MAX_FIELDS: usize = 1024;
 fn question(arguments: Arguments<'_>) -> Request<()> {
     let mut request = Request::new(());
     let mut fields = HeaderMap::new();
-    let is_whole = arguments.octets(b"fields").is_none_or(|octets| read_fields(octets, &mut fields).is_some());
+    let is_whole = arguments.bytes(b"fields").is_none_or(|bytes| read_fields(bytes, &mut fields).is_some());
     // If some fields cannot be parsed, the request is refused, because a crawler might not be
     // recognised without them.
-    *request.uri_mut() = endpoint_uri(if is_whole { "auth" } else { "refusal" }, arguments.octets(b"site"));
+    *request.uri_mut() = endpoint_uri(if is_whole { "auth" } else { "refusal" }, arguments.bytes(b"site"));
     // Fields with these names may come from the client. Such fields are replaced with the arguments
     // of the message, which come from HAProxy. HAProxy sends an empty value if the target has no
     // path, as in `OPTIONS *` and CONNECT.
     let target = arguments.get(b"target").map(|value| match value {
-        SpopValue::Octets(target) if !target.is_empty() => target,
+        SpopValue::Bytes(target) if !target.is_empty() => target,
         _ => b"*",
     });
     for (name, value) in [
         (X_ORIGINAL_URI, target),
-        (X_ORIGINAL_METHOD, arguments.octets(b"method")),
-        (X_REQUEST_ID, arguments.octets(b"id").filter(|id| !id.is_empty())),
+        (X_ORIGINAL_METHOD, arguments.bytes(b"method")),
+        (X_REQUEST_ID, arguments.bytes(b"id").filter(|id| !id.is_empty())),
     ] {
         fields.remove(&name);
-        if let Some(octets) = value {
-            fields.insert(name, value_of(octets));
+        if let Some(bytes) = value {
+            fields.insert(name, value_of(bytes));
         }
     }
     fields.remove(X_ORIGINAL_URL);
@@ -81,8 +81,8 @@ fn endpoint_uri(endpoint: &str, site: Option<&[u8]>) -> Uri {
 /// Parses alternating names and values up to an empty name. Returns `None` if the empty name at the
 /// end is missing, or if there are too many fields. Fields are never dropped silently, because a
 /// crawler could otherwise hide the fields that identify it.
-fn read_fields(octets: &[u8], fields: &mut HeaderMap) -> Option<()> {
-    let mut rest = octets;
+fn read_fields(bytes: &[u8], fields: &mut HeaderMap) -> Option<()> {
+    let mut rest = bytes;
     while fields.len() <= MAX_FIELDS {
         let (name, left) = split_string(rest)?;
         let (value, left) = split_string(left)?;
@@ -159,11 +159,11 @@ mod tests {
     }
 
     fn fields(pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for text in pairs.iter().flat_map(|(name, value)| [name, value]).chain([&&b""[..], &&b""[..]]) {
-            push_string(&mut octets, text);
+            push_string(&mut bytes, text);
         }
-        octets
+        bytes
     }
 
     #[test]

@@ -413,7 +413,7 @@ mod tests {
         let shard = registry.of_this_worker();
         let (all, _registered) = connections(&shard, 2);
         let begun = Instant::now();
-        all[0].octets_read();
+        all[0].bytes_read();
         assert!(registry.reclaim(&shard).is_some());
         assert_eq!(left(&all), [1]);
         while registry.reclaim(&shard).is_none() {

@@ -127,7 +127,7 @@ impl ConnectionState {
         }
     }
 
-    pub(crate) fn octets_read(&self) {
+    pub(crate) fn bytes_read(&self) {
         self.heard.set(true);
         if !self.is_idle() {
             return;

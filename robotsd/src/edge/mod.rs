@@ -33,10 +33,10 @@ mod request;
 mod spop;
 mod tls;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod test_any_input;
 #[cfg(test)]
 pub(crate) mod test_edge;
-#[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod test_sequences;
 #[cfg(test)]

@@ -83,29 +83,25 @@ pub(crate) enum HeaderError {
     Length(u16),
 }
 
-/// Parses a header. `octets` are all bytes received since the start of the connection.
-pub(crate) fn parse(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
+/// Parses a header. `bytes` are all bytes received since the start of the connection.
+pub(crate) fn parse(bytes: &[u8]) -> Result<HeaderProgress, HeaderError> {
     let begins = |signature: &[u8]| {
-        let common = octets.len().min(signature.len());
-        octets[..common] == signature[..common]
+        let common = bytes.len().min(signature.len());
+        bytes[..common] == signature[..common]
     };
     if begins(VERSION_2) {
-        version_2(octets)
+        version_2(bytes)
     } else if begins(VERSION_1) {
-        version_1(octets)
+        version_1(bytes)
     } else {
         Err(HeaderError::Missing)
     }
 }
 
-fn version_1(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
-    let most = &octets[..octets.len().min(MAX_VERSION_1_BYTES)];
+fn version_1(bytes: &[u8]) -> Result<HeaderProgress, HeaderError> {
+    let most = &bytes[..bytes.len().min(MAX_VERSION_1_BYTES)];
     let Some(end) = memchr::memmem::find(most, b"\r\n") else {
-        return if octets.len() < MAX_VERSION_1_BYTES {
-            Ok(HeaderProgress::Partial)
-        } else {
-            Err(HeaderError::TooLong)
-        };
+        return if bytes.len() < MAX_VERSION_1_BYTES { Ok(HeaderProgress::Partial) } else { Err(HeaderError::TooLong) };
     };
     let line = most.get(VERSION_1.len()..end).ok_or(HeaderError::Line)?;
     let client = match line.strip_prefix(b"UNKNOWN") {
@@ -142,12 +138,12 @@ fn tcp(line: &str) -> Option<SocketAddr> {
 
 /// Parses a port in decimal, without a sign or leading zeros.
 fn port(text: &str) -> Option<u16> {
-    let is_plain = text.bytes().all(|octet| octet.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if is_plain { text.parse().ok() } else { None }
 }
 
-fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
-    let Some((head, block)) = octets.split_first_chunk::<FIXED>() else { return Ok(HeaderProgress::Partial) };
+fn version_2(bytes: &[u8]) -> Result<HeaderProgress, HeaderError> {
+    let Some((head, block)) = bytes.split_first_chunk::<FIXED>() else { return Ok(HeaderProgress::Partial) };
     let [.., version_and_command, family_and_transport, high, low] = *head;
     let given = u16::from_be_bytes([high, low]);
     let known = |client| Ok(HeaderProgress::Known { client, length: FIXED + usize::from(given) });
@@ -175,7 +171,7 @@ fn version_2(octets: &[u8]) -> Result<HeaderProgress, HeaderError> {
             (Ipv4Addr::new(a, b, c, d).into(), u16::from_be_bytes([high, low]))
         }
         (0x21, block) if let (Some(source), Some(port)) = (block.first_chunk::<16>(), block.get(32..34)) => {
-            (Ipv6Addr::from(*source).into(), port.iter().fold(0, |port, octet| port << 8 | u16::from(*octet)))
+            (Ipv6Addr::from(*source).into(), port.iter().fold(0, |port, byte| port << 8 | u16::from(*byte)))
         }
         (0x11 | 0x21, _) => return Ok(HeaderProgress::Partial),
         _ => return known(AnnouncedClient::Unknown),
@@ -203,7 +199,7 @@ pub(crate) async fn receive(
     if !matches!(begun, Ok(1..)) {
         return Ok(None);
     }
-    connection.octets_read();
+    connection.bytes_read();
     timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
@@ -214,27 +210,27 @@ async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailu
         io::ErrorKind::UnexpectedEof => cut_off(),
         _ => (ConnectionErrorKind::Broken, error.into()),
     };
-    let mut octets = [0; MAX_VERSION_1_BYTES];
+    let mut bytes = [0; MAX_VERSION_1_BYTES];
     let mut taken = 0;
     loop {
-        let more = socket.peek(&mut octets[taken..]).await.map_err(broken)?;
+        let more = socket.peek(&mut bytes[taken..]).await.map_err(broken)?;
         if more == 0 {
             return Err(cut_off());
         }
         let seen = taken + more;
-        let progress = parse(&octets[..seen]);
+        let progress = parse(&bytes[..seen]);
         let progress = progress.map_err(|error| (ConnectionErrorKind::ProxyHeader, error.into()))?;
         let of_header = match progress {
             HeaderProgress::Partial => seen,
             HeaderProgress::Known { length, .. } => length.min(seen),
         };
-        socket.read_exact(&mut octets[taken..of_header]).await.map_err(broken)?;
+        socket.read_exact(&mut bytes[taken..of_header]).await.map_err(broken)?;
         taken = of_header;
         if let HeaderProgress::Known { client, length } = progress {
             let mut left = length - taken;
             while left > 0 {
-                let some = left.min(octets.len());
-                left -= socket.read_exact(&mut octets[..some]).await.map_err(broken)?;
+                let some = left.min(bytes.len());
+                left -= socket.read_exact(&mut bytes[..some]).await.map_err(broken)?;
             }
             return Ok(client);
         }

@@ -69,8 +69,8 @@ impl ServedEdge {
         soon(async { while TcpStream::connect(self.address).await.is_ok() {} }).await;
     }
 
-    pub(crate) async fn sent(&self, octets: impl AsRef<[u8]>) -> Raw {
-        Raw::sent(self.address, octets).await
+    pub(crate) async fn sent(&self, bytes: impl AsRef<[u8]>) -> Raw {
+        Raw::sent(self.address, bytes).await
     }
 
     pub(crate) async fn ask(&self, request: &str) -> RawMessage {

@@ -89,7 +89,7 @@ impl Server {
         let _ = match self {
             Self::Edge => connection::serve(socket, service, settings, Arc::default(), stopped, None).await,
             Self::Hyper => {
-                let handover = Handover { socket, octets: Bytes::new(), protocol: None, service };
+                let handover = Handover { socket, bytes: Bytes::new(), protocol: None, service };
                 connection::serve_handover(handover, settings, Arc::default(), stopped).await
             }
         };
@@ -111,9 +111,9 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
     };
     let serving = by.serve(Socket::Unix(server), Recorder(Arc::clone(&arrived)), limits);
     let asking = async {
-        for octets in writes {
+        for bytes in writes {
             // Writing fails if the server has already closed the connection.
-            let _ = client.write_all(octets).await;
+            let _ = client.write_all(bytes).await;
             sleep(PAUSE).await;
         }
         let mut answers = Vec::new();
@@ -121,7 +121,7 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
         answers
     };
     let ((), answers) = tokio::join!(serving, asking);
-    let lines = answers.split(|octet| *octet == b'\n');
+    let lines = answers.split(|byte| *byte == b'\n');
     let told = lines.filter(|line| line.starts_with(b"HTTP/1.1 ") || line.eq_ignore_ascii_case(b"connection: close\r"));
     let told = told.map(<[u8]>::to_ascii_lowercase).collect();
     let arrived = std::mem::take(&mut *arrived.lock());
@@ -136,9 +136,9 @@ async fn served(by: Server, writes: &[Bytes]) -> (Vec<String>, Vec<Vec<u8>>) {
 /// # Panics
 ///
 /// Panics if the edge and hyper alone behave differently.
-pub fn connection(octets: &[u8], runtime: &Runtime) -> usize {
+pub fn connection(bytes: &[u8], runtime: &Runtime) -> usize {
     let mut writes = Vec::new();
-    let mut left = octets;
+    let mut left = bytes;
     while !left.is_empty() && writes.len() < WRITES {
         let end = left.windows(SEPARATOR.len()).position(|window| window == SEPARATOR).unwrap_or(left.len());
         let (write, rest) = left.split_at(end);

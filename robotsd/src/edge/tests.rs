@@ -31,7 +31,7 @@ use tower::service_fn;
 use super::*;
 use crate::edge::connection_error::ConnectionErrorKind;
 use crate::edge::test_edge::ServedEdge;
-use crate::http_common::test_peer::{Raw, listen, octets, shared, soon, wait_until};
+use crate::http_common::test_peer::{Raw, bytes, listen, shared, soon, wait_until};
 use crate::http_common::{
     ClientRequest, EdgeService, RequestBody, RequestBodyError, StallObserver, Transfer, Tunnel, test_peer,
 };

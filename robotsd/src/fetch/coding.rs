@@ -7,7 +7,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
-use crate::input::{AtMost, TooManyOctets, Unpacked};
+use crate::input::{AtMost, TooManyBytes, Unpacked};
 
 /// The value of `Accept-Encoding`: the content codings that the crawlers of search engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
@@ -20,7 +20,7 @@ const BUFFER: usize = 8 << 10;
 
 #[derive(Debug)]
 pub(crate) struct DecodedBody {
-    pub(crate) octets: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// Whether the body is larger than the limit and was truncated.
     pub(crate) is_cut: bool,
 }
@@ -39,7 +39,7 @@ pub(crate) enum CodingError {
 /// that the server applied first.
 pub(crate) fn codings(headers: &HeaderMap) -> Vec<String> {
     let fields = headers.get_all(CONTENT_ENCODING).into_iter();
-    let words = fields.flat_map(|field| field.as_bytes().split(|octet| *octet == b','));
+    let words = fields.flat_map(|field| field.as_bytes().split(|byte| *byte == b','));
     let words = words.map(|word| String::from_utf8_lossy(word.trim_ascii()).to_ascii_lowercase());
     words.filter(|word| !word.is_empty() && word != "identity").collect()
 }
@@ -52,10 +52,10 @@ pub(crate) fn decode(
     is_body_cut: bool,
     most: usize,
 ) -> Result<DecodedBody, CodingError> {
-    let mut octets = Vec::new();
-    match AtMost::new(decoder(codings, body, most)?, most).read_to_end(&mut octets) {
-        Ok(_) => Ok(DecodedBody { octets, is_cut: is_body_cut }),
-        Err(error) if is_body_cut || TooManyOctets::is_in(&error) => Ok(DecodedBody { octets, is_cut: true }),
+    let mut bytes = Vec::new();
+    match AtMost::new(decoder(codings, body, most)?, most).read_to_end(&mut bytes) {
+        Ok(_) => Ok(DecodedBody { bytes, is_cut: is_body_cut }),
+        Err(error) if is_body_cut || TooManyBytes::is_in(&error) => Ok(DecodedBody { bytes, is_cut: true }),
         Err(error) => Err(match error.downcast::<CodingError>() {
             Ok(error) => error,
             Err(error) => CodingError::Damaged(codings.join(", "), error),
@@ -74,24 +74,23 @@ pub(crate) fn decoder<'a>(
     if codings.len() > MAX_CODINGS {
         return Err(CodingError::TooMany(codings.len()));
     }
-    let mut octets: Box<dyn Read + 'a> = Box::new(body);
+    let mut bytes: Box<dyn Read + 'a> = Box::new(body);
     for (at, coding) in codings.iter().rev().enumerate() {
         if at > 0 {
-            octets = Box::new(AtMost::new(octets, most));
+            bytes = Box::new(AtMost::new(bytes, most));
         }
         let decoder: Box<dyn Read + 'a> = match &**coding {
             // This decoder returns an error if a gzip member is followed by anything other than
             // another gzip member.
-            "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(octets)),
-            "deflate" => Box::new(Deflate::Unread(octets)),
-            "br" => Box::new(Decompressor::new(octets, BUFFER)),
+            "gzip" | "x-gzip" => Box::new(MultiGzDecoder::new(bytes)),
+            "deflate" => Box::new(Deflate::Unread(bytes)),
+            "br" => Box::new(Decompressor::new(bytes, BUFFER)),
             _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
         };
         let coding = coding.clone();
-        octets =
-            Box::new(Unpacked { octets: decoder, named: move |error| CodingError::Damaged(coding.clone(), error) });
+        bytes = Box::new(Unpacked { bytes: decoder, named: move |error| CodingError::Damaged(coding.clone(), error) });
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 /// A decoder for the zlib format (RFC 9110, section 8.4.1.2), and for raw deflate data without the
@@ -103,18 +102,18 @@ enum Deflate<'a> {
 
 impl Read for Deflate<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if let Self::Unread(octets) = self {
-            let mut octets = std::mem::replace(octets, Box::new(io::empty()));
+        if let Self::Unread(bytes) = self {
+            let mut bytes = std::mem::replace(bytes, Box::new(io::empty()));
             let mut head = Vec::new();
-            octets.by_ref().take(2).read_to_end(&mut head)?;
+            bytes.by_ref().take(2).read_to_end(&mut head)?;
             // In a zlib header, the method is 8, and both bytes, read as one number, are a multiple
             // of 31 (RFC 1950, section 2.2). No encoder begins raw deflate data with these bytes.
             let has_frame = matches!(head[..], [first, second]
                 if first & 0x0F == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31));
-            let octets = io::Cursor::new(head).chain(octets);
+            let bytes = io::Cursor::new(head).chain(bytes);
             *self = Self::Begun(match has_frame {
-                true => Box::new(ZlibDecoder::new(octets)),
-                false => Box::new(DeflateDecoder::new(octets)),
+                true => Box::new(ZlibDecoder::new(bytes)),
+                false => Box::new(DeflateDecoder::new(bytes)),
             });
         }
         match self {
@@ -133,16 +132,16 @@ mod tests {
 
     use super::*;
 
-    fn gzip(octets: &[u8]) -> Vec<u8> {
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(octets).expect("a vector takes all");
+        encoder.write_all(bytes).expect("a vector takes all");
         encoder.finish().expect("a vector takes all")
     }
 
     fn decoded(codings: &[&str], body: &[u8], most: usize) -> Result<(Vec<u8>, bool), String> {
         let codings: Vec<_> = codings.iter().map(ToString::to_string).collect();
         let decoded = decode(&codings, body, false, most).map_err(|error| error.to_string())?;
-        Ok((decoded.octets, decoded.is_cut))
+        Ok((decoded.bytes, decoded.is_cut))
     }
 
     #[test]
@@ -168,8 +167,8 @@ mod tests {
     #[test]
     fn what_comes_out_is_bounded() {
         let bomb = gzip(&gzip(&vec![0; 8 << 20]));
-        let (octets, is_cut) = decoded(&["gzip", "gzip"], &bomb, 1 << 20).expect("decoded as far as is wanted");
-        assert_eq!((octets.len(), is_cut), (1 << 20, true));
+        let (bytes, is_cut) = decoded(&["gzip", "gzip"], &bomb, 1 << 20).expect("decoded as far as is wanted");
+        assert_eq!((bytes.len(), is_cut), (1 << 20, true));
         assert_eq!(decoded(&["gzip"; 4], &bomb, 100), Err("the body is encoded 4 times".to_owned()));
     }
 

@@ -139,7 +139,7 @@ impl Fleet {
     pub(crate) fn read_file(&self) {
         let Some(file) = &self.file else { return self.follow() };
         let read = match files::read(file) {
-            Ok(octets) => serde_json::from_slice(&octets).map_err(|error| error.to_string()),
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| error.to_string()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Member::default()),
             Err(error) => Err(error.to_string()),
         };
@@ -540,9 +540,9 @@ pub(super) fn stamp(by: &Attribution) -> Stamp {
 
 /// Returns 64 random bits in hex.
 pub(crate) fn random() -> String {
-    let mut octets = [0; 8];
+    let mut bytes = [0; 8];
     // Errors are ignored. After an error, a tag may repeat, so readers of the document may notice a
     // change later, but this does little harm.
-    let _ = ring::default_provider().secure_random.fill(&mut octets);
-    HEXLOWER.encode(&octets)
+    let _ = ring::default_provider().secure_random.fill(&mut bytes);
+    HEXLOWER.encode(&bytes)
 }

@@ -22,7 +22,7 @@ pub(crate) enum Sender {
 /// Iterates over the items of a list field, which may have several lines.
 pub(crate) fn listed(fields: &HeaderMap, name: HeaderName) -> impl Iterator<Item = &[u8]> {
     let lines = fields.get_all(name).into_iter();
-    lines.flat_map(|line| line.as_bytes().split(|octet| *octet == b',')).map(<[u8]>::trim_ascii)
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }
 
 /// Parses the value of a `Content-Length`. Returns `None` if the value is not a number, or is
@@ -113,7 +113,7 @@ fn remove_named_in_connection(fields: &mut HeaderMap) {
         return;
     }
     let lines: Vec<HeaderValue> = fields.get_all(CONNECTION).iter().cloned().collect();
-    for option in lines.iter().flat_map(|line| line.as_bytes().split(|octet| *octet == b',')) {
+    for option in lines.iter().flat_map(|line| line.as_bytes().split(|byte| *byte == b',')) {
         match std::str::from_utf8(option.trim_ascii()) {
             Ok(name) if !is_end_to_end(name) => drop(fields.remove(name)),
             _ => {}

@@ -74,18 +74,18 @@ impl Frame {
 impl Frames {
     /// Processes the next bytes of the connection. Calls `each` for every frame whose header is
     /// complete after these bytes.
-    pub(crate) fn pass(&mut self, mut octets: &[u8], mut each: impl FnMut(Frame)) {
-        while !octets.is_empty() {
+    pub(crate) fn pass(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame)) {
+        while !bytes.is_empty() {
             if self.payload > 0 {
-                let skipped = self.payload.min(octets.len());
+                let skipped = self.payload.min(bytes.len());
                 self.payload -= skipped;
-                octets = &octets[skipped..];
+                bytes = &bytes[skipped..];
                 continue;
             }
-            let taken = (HEAD - self.filled).min(octets.len());
-            self.head[self.filled..self.filled + taken].copy_from_slice(&octets[..taken]);
+            let taken = (HEAD - self.filled).min(bytes.len());
+            self.head[self.filled..self.filled + taken].copy_from_slice(&bytes[..taken]);
             self.filled += taken;
-            octets = &octets[taken..];
+            bytes = &bytes[taken..];
             if self.filled == HEAD {
                 let frame = Frame::of_head(self.head);
                 self.filled = 0;
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn frames_are_found_wherever_they_are_cut() {
-        let octets =
+        let bytes =
             [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], &[7; 8], &[0, 1, 0, DATA, 1, 0x80, 0, 0, 3], &[0; 256], &NO_SETTINGS]
                 .concat();
-        for size in 1..=octets.len() {
+        for size in 1..=bytes.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
-            for piece in octets.chunks(size) {
+            for piece in bytes.chunks(size) {
                 frames.pass(piece, |frame| found.push((frame.kind, frame.flags, frame.stream, frame.length)));
             }
             assert_eq!(found, [(6, 0, 0, 8), (DATA, 1, 3, 256), (SETTINGS, 0, 0, 0)], "{size}");
             assert!(frames.is_between());
         }
         let mut frames = Frames::default();
-        frames.pass(&octets[..20], |_| {});
+        frames.pass(&bytes[..20], |_| {});
         assert!(!frames.is_between());
     }
 

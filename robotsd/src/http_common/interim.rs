@@ -75,7 +75,7 @@ pub(crate) struct InterimQueue {
 #[derive(Debug, Default)]
 struct WaitingHeads {
     heads: VecDeque<Response<()>>,
-    octets: usize,
+    bytes: usize,
     /// Waker of the task that must not send its final response before the interim responses are
     /// written.
     written: Option<Waker>,
@@ -92,13 +92,13 @@ impl InterimQueue {
         let mut waiting = self.waiting.lock();
         let head = waiting.heads.pop_front();
         if waiting.heads.is_empty() {
-            waiting.octets = 0;
+            waiting.bytes = 0;
         }
         head
     }
 
     /// Removes all heads and appends them to `out` in the format of HTTP/1.1.
-    pub(crate) fn take_octets(&self, out: &mut Vec<u8>) {
+    pub(crate) fn take_bytes(&self, out: &mut Vec<u8>) {
         while let Some(head) = self.take() {
             write(out, &head);
         }
@@ -127,10 +127,10 @@ impl InterimQueue {
     }
 
     fn push(&self, head: Response<()>) {
-        let octets = size(&head);
+        let bytes = size(&head);
         let mut waiting = self.waiting.lock();
-        if waiting.heads.len() < WAITING && waiting.octets + octets <= WAITING_OCTETS {
-            waiting.octets += octets;
+        if waiting.heads.len() < WAITING && waiting.bytes + bytes <= WAITING_OCTETS {
+            waiting.bytes += bytes;
             waiting.heads.push_back(head);
             self.is_waiting.store(true, Ordering::Release);
         }
@@ -177,7 +177,7 @@ mod tests {
 
     fn written(client: &Client) -> String {
         let mut out = Vec::new();
-        client.0.take_octets(&mut out);
+        client.0.take_bytes(&mut out);
         client.0.note_written();
         String::from_utf8(out).unwrap()
     }

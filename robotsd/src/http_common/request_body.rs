@@ -70,9 +70,9 @@ impl RequestBody {
         self
     }
 
-    pub(crate) fn preceded_by(mut self, octets: Vec<Bytes>) -> Self {
+    pub(crate) fn preceded_by(mut self, bytes: Vec<Bytes>) -> Self {
         let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
-        coming.again.extend(octets);
+        coming.again.extend(bytes);
         self
     }
 
@@ -95,8 +95,8 @@ impl Body for RequestBody {
             let Some(IncomingBody { incoming, idle, again, forwards_trailers }) = this.coming.as_deref_mut() else {
                 return Poll::Ready(None);
             };
-            if let Some(octets) = again.pop_front() {
-                return Poll::Ready(Some(Ok(Frame::data(octets))));
+            if let Some(bytes) = again.pop_front() {
+                return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             let Some(incoming) = incoming else {
                 this.coming = None;
@@ -135,7 +135,7 @@ impl Body for RequestBody {
 
     fn size_hint(&self) -> SizeHint {
         let Some(coming) = &self.coming else { return SizeHint::with_exact(0) };
-        let again = coming.again.iter().map(|octets| octets.len() as u64).sum::<u64>();
+        let again = coming.again.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
         let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ClientBody::size_hint);
         left.exact().map_or(left, |left| SizeHint::with_exact(left + again))
     }

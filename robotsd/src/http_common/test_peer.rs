@@ -134,17 +134,17 @@ impl Raw {
         Self::new(socket)
     }
 
-    pub(crate) async fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> Self {
+    pub(crate) async fn sent(address: SocketAddr, bytes: impl AsRef<[u8]>) -> Self {
         let mut peer = Self::connect(address).await;
-        peer.send(octets).await;
+        peer.send(bytes).await;
         peer
     }
 
     /// Opens `count` connections and sends the same bytes on each.
-    pub(crate) async fn many(count: usize, address: SocketAddr, octets: impl AsRef<[u8]>) -> Vec<Self> {
+    pub(crate) async fn many(count: usize, address: SocketAddr, bytes: impl AsRef<[u8]>) -> Vec<Self> {
         let mut peers = Vec::new();
         for _ in 0..count {
-            peers.push(Self::sent(address, &octets).await);
+            peers.push(Self::sent(address, &bytes).await);
         }
         peers
     }
@@ -167,13 +167,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         Self { socket, buffer: Vec::new() }
     }
 
-    pub(crate) async fn send(&mut self, octets: impl AsRef<[u8]>) {
-        soon(self.socket.write_all(octets.as_ref())).await.expect("the other side reads");
+    pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        soon(self.socket.write_all(bytes.as_ref())).await.expect("the other side reads");
     }
 
     /// Sends bytes. Ignores errors, because the other side may close the connection earlier.
-    pub(crate) async fn try_send(&mut self, octets: impl AsRef<[u8]>) {
-        let _ = soon(self.socket.write_all(octets.as_ref())).await;
+    pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _ = soon(self.socket.write_all(bytes.as_ref())).await;
     }
 
     pub(crate) async fn finish(&mut self) {
@@ -208,7 +208,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
 
     pub(crate) async fn until(&mut self, delimiter: &[u8]) -> String {
         match soon(self.up_to(delimiter)).await {
-            Some(octets) => String::from_utf8(octets).expect("text"),
+            Some(bytes) => String::from_utf8(bytes).expect("text"),
             None => panic!("closed after {:?}", self.text()),
         }
     }
@@ -262,9 +262,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 
     /// Sends this many bytes, without a deadline for the whole transfer.
-    pub(crate) async fn pour(&mut self, octets: usize) {
+    pub(crate) async fn pour(&mut self, bytes: usize) {
         let some = [b'x'; 16 * 1024];
-        let mut left = octets;
+        let mut left = bytes;
         while left > 0 {
             match self.socket.write(&some[..left.min(some.len())]).await {
                 Ok(sent @ 1..) => left -= sent,
@@ -340,30 +340,30 @@ impl Http2Client {
     pub(crate) async fn ask(&mut self, request: Builder) -> Result<Response<Vec<u8>>, h2::Error> {
         let (response, _) = self.begin(request, true).await;
         let (head, body) = soon(response).await?.into_parts();
-        Ok(Response::from_parts(head, octets(body).await?))
+        Ok(Response::from_parts(head, bytes(body).await?))
     }
 }
 
-pub(crate) async fn octets(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
-    let mut octets = Vec::new();
+pub(crate) async fn bytes(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut bytes = Vec::new();
     while let Some(data) = soon(body.data()).await {
         let data = data?;
         let _ = body.flow_control().release_capacity(data.len());
-        octets.extend(data);
+        bytes.extend(data);
     }
-    Ok(octets)
+    Ok(bytes)
 }
 
 /// Percent-encodes the bytes of a target that hyper rejects, without using the code under test.
 pub(crate) fn as_escaped(target: &[u8]) -> Vec<u8> {
     let (is_text, mut in_query, mut out) = (std::str::from_utf8(target).is_ok(), false, Vec::new());
-    for octet in target {
-        in_query |= *octet == b'?';
+    for byte in target {
+        in_query |= *byte == b'?';
         let refused = if in_query { &b"<>\""[..] } else { b"<>`" };
-        match (refused.contains(octet), octet.is_ascii()) {
-            (false, true) => out.push(*octet),
-            (false, false) if is_text => out.push(*octet),
-            _ => out.extend_from_slice(format!("%{octet:02X}").as_bytes()),
+        match (refused.contains(byte), byte.is_ascii()) {
+            (false, true) => out.push(*byte),
+            (false, false) if is_text => out.push(*byte),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
         }
     }
     out

@@ -122,8 +122,8 @@ async fn pump(
 
 /// Writes and flushes. Without a flush, TLS could buffer the bytes until the next write, which may
 /// come much later.
-async fn write(to: &mut (impl AsyncWrite + Unpin), octets: &[u8]) -> io::Result<()> {
-    to.write_all(octets).await?;
+async fn write(to: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<()> {
+    to.write_all(bytes).await?;
     to.flush().await
 }
 

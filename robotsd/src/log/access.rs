@@ -255,12 +255,12 @@ fn quote(value: Option<&[u8]>, out: &mut Vec<u8>) {
 }
 
 fn escape(value: &[u8], out: &mut Vec<u8>) {
-    for octet in value {
-        match octet {
+    for byte in value {
+        match byte {
             b'"' | b'\\' | ..=0x1f | 0x7f.. => {
-                let _ = write!(out, "\\x{octet:02X}");
+                let _ = write!(out, "\\x{byte:02X}");
             }
-            _ => out.push(*octet),
+            _ => out.push(*byte),
         }
     }
 }

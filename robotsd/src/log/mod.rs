@@ -301,8 +301,8 @@ impl LogPrivacy {
                 // The code is faster than the formatter of the standard library. Speed matters,
                 // because each refused request is logged with an address.
                 let mut text = String::with_capacity("255.255.255.0/24".len());
-                for octet in &network.octets()[..3] {
-                    text.push_str(itoa::Buffer::new().format(*octet));
+                for byte in &network.octets()[..3] {
+                    text.push_str(itoa::Buffer::new().format(*byte));
                     text.push('.');
                 }
                 text + "0/24"
@@ -360,12 +360,12 @@ mod tests {
     }
 
     impl Write for Disk {
-        fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             if self.room == 0 {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            let taken = octets.len().min(self.room);
-            self.written.extend_from_slice(&octets[..taken]);
+            let taken = bytes.len().min(self.room);
+            self.written.extend_from_slice(&bytes[..taken]);
             self.room -= taken;
             Ok(taken)
         }

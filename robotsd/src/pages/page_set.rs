@@ -20,7 +20,7 @@ const MAX_PAGE_LENGTH: usize = 2048;
 /// overhead.
 const BESIDE: usize = 48;
 
-pub(crate) fn held_octets(pages: &[Page]) -> usize {
+pub(crate) fn held_bytes(pages: &[Page]) -> usize {
     pages.iter().map(held).sum()
 }
 
@@ -86,7 +86,7 @@ impl PageSet {
         }
         self.pages = self.pages.drain(..).step_by(2).collect();
         self.stride = self.stride.saturating_mul(2);
-        self.held = held_octets(&self.pages);
+        self.held = held_bytes(&self.pages);
     }
 
     /// Returns the pages, sorted and without duplicates.
@@ -138,11 +138,11 @@ impl OwnHosts {
 /// Reads a list of pages. URLs on other hosts are skipped, because several sites may share one
 /// list.
 pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Result<Vec<Page>, String> {
-    let octets = read(path).map_err(|error| error.to_string())?;
+    let bytes = read(path).map_err(|error| error.to_string())?;
     let hosts = OwnHosts::of(hosts);
     let mut pages = PageSet::within(usize::MAX);
-    let text = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&octets);
-    for (number, line) in text.split(|octet| *octet == b'\n').enumerate() {
+    let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes);
+    for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
         let column = line.len() - line.trim_ascii_start().len() + 1;
         let Some(target) = listed(line) else {
             continue;
@@ -171,8 +171,8 @@ mod tests {
             set.into_pages()
         };
         let kept = pages(2 << 20);
-        let held = held_octets(&kept);
-        assert!(held <= 2 << 20 && held > 1 << 20, "{held} octets");
+        let held = held_bytes(&kept);
+        assert!(held <= 2 << 20 && held > 1 << 20, "{held} bytes");
         // Every 16th page is kept, from the first to the last.
         let numbers: Vec<usize> =
             kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();

@@ -40,8 +40,8 @@ enum Located {
 ///
 /// Returns an error if the document is not a sitemap or cannot be read to its end. Locations before
 /// the error have already been passed to `list`.
-pub(crate) fn read_sitemap(octets: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
-    let mut text = SitemapText::of(octets)?;
+pub(crate) fn read_sitemap(bytes: impl Read, mut list: impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
+    let mut text = SitemapText::of(bytes)?;
     if text.skip_blank()? == Some(b'<') {
         return read_xml(text, &mut list);
     }
@@ -213,10 +213,10 @@ fn add_text(
     Ok(())
 }
 
-fn extend(location: &mut Option<(Listed, Vec<u8>)>, octets: &[u8]) {
+fn extend(location: &mut Option<(Listed, Vec<u8>)>, bytes: &[u8]) {
     if let Some((_, url)) = location {
         let room = MAX_LOCATION_LENGTH.saturating_sub(url.len());
-        url.extend_from_slice(&octets[..octets.len().min(room)]);
+        url.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 }
 
@@ -230,15 +230,15 @@ mod tests {
     use super::*;
     use crate::pages::sitemap_text::MAX_BYTES;
 
-    fn packed(octets: &[u8]) -> Vec<u8> {
+    fn packed(bytes: &[u8]) -> Vec<u8> {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        packer.write_all(octets).unwrap();
+        packer.write_all(bytes).unwrap();
         packer.finish().unwrap()
     }
 
-    fn listed(octets: impl Read) -> (Vec<(Listed, String)>, Result<(), String>) {
+    fn listed(bytes: impl Read) -> (Vec<(Listed, String)>, Result<(), String>) {
         let mut all = Vec::new();
-        let read = read_sitemap(octets, |listed, url| all.push((listed, String::from_utf8_lossy(url).into_owned())));
+        let read = read_sitemap(bytes, |listed, url| all.push((listed, String::from_utf8_lossy(url).into_owned())));
         (all, read.map_err(|fault| fault.in_document(&"s.xml")))
     }
 
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn what_is_no_sitemap_is_named_with_its_place() {
-        for (octets, want) in [
+        for (bytes, want) in [
             (
                 &b"<html><body>404</body></html>"[..],
                 "s.xml: the document is not a sitemap: write <urlset> or <sitemapindex>",
@@ -296,7 +296,7 @@ mod tests {
             (b"\xEF\xBB\xBF\n<urlset>\n <url></loc></urlset>", "s.xml:3:7: ill-formed document"),
             (b"<urlset>\n<url>\n<loc", "s.xml:3:1: syntax error"),
         ] {
-            let error = listed(octets).1.expect_err("none");
+            let error = listed(bytes).1.expect_err("none");
             assert!(error.starts_with(want), "{error}");
         }
         assert_eq!(listed(&b""[..]).1, Ok(()), "an empty list");
@@ -411,31 +411,31 @@ mod tests {
             lengths in prop::collection::vec(1_usize..9, 1..5),
             is_whole in any::<bool>(),
         ) {
-            let mut octets = parts.concat().into_bytes();
+            let mut bytes = parts.concat().into_bytes();
             if is_whole {
-                octets = [b"<urlset><url><loc>https://a.example/1</loc>", &octets[..], b"</url></urlset>"].concat();
+                bytes = [b"<urlset><url><loc>https://a.example/1</loc>", &bytes[..], b"</url></urlset>"].concat();
             }
-            for (at, octet) in noise.iter().filter(|_| !octets.is_empty()).collect::<Vec<_>>() {
-                let at = at.index(octets.len());
-                octets[at] = *octet;
+            for (at, byte) in noise.iter().filter(|_| !bytes.is_empty()).collect::<Vec<_>>() {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
             }
-            for octets in [packed(&octets), octets] {
-                let pieces = Pieces(&octets, lengths.iter().cycle());
-                prop_assert_eq!(listed(pieces), listed(&octets[..]));
+            for bytes in [packed(&bytes), bytes] {
+                let pieces = Pieces(&bytes, lengths.iter().cycle());
+                prop_assert_eq!(listed(pieces), listed(&bytes[..]));
             }
         }
 
         #[test]
         fn octets_of_any_kind_become_the_text_that_they_are_as_a_whole(
-            octets in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
+            bytes in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
             // With this prefix, the input has neither a byte order mark nor a compression header.
-            let octets = [b"text", &octets[..]].concat();
-            let mut text = SitemapText::of(Pieces(&octets, lengths.iter().cycle())).unwrap();
+            let bytes = [b"text", &bytes[..]].concat();
+            let mut text = SitemapText::of(Pieces(&bytes, lengths.iter().cycle())).unwrap();
             let mut read = String::new();
             text.read_to_string(&mut read).unwrap();
-            prop_assert_eq!(&read, &String::from_utf8_lossy(&octets));
+            prop_assert_eq!(&read, &String::from_utf8_lossy(&bytes));
             prop_assert_eq!(text.place, crate::input::place(&read, read.len()));
         }
     }

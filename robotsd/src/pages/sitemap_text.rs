@@ -6,7 +6,7 @@ use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::input::{AtMost, TooManyOctets, Unpacked};
+use crate::input::{AtMost, TooManyBytes, Unpacked};
 use crate::render::{cut, printable};
 
 /// Size of the read buffer, in bytes.
@@ -22,7 +22,7 @@ const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 pub(super) type LineColumn = (usize, usize);
 
 pub(super) struct SitemapText<'a> {
-    octets: Box<dyn Read + 'a>,
+    bytes: Box<dyn Read + 'a>,
     /// Bytes that were read but not decoded yet, because they may be an incomplete character.
     raw: Vec<u8>,
     is_at_end: bool,
@@ -42,18 +42,18 @@ pub(super) struct SitemapText<'a> {
 impl<'a> SitemapText<'a> {
     /// Opens a document, and decompresses it if needed. Replaces invalid UTF-8, which titles may
     /// contain.
-    pub(super) fn of(octets: impl Read + 'a) -> Result<Self, SitemapFault> {
-        let (head, octets) = beginning(AtMost::new(octets, MAX_BYTES), 2)?;
-        let octets: Box<dyn Read + 'a> = match head[..] {
+    pub(super) fn of(bytes: impl Read + 'a) -> Result<Self, SitemapFault> {
+        let (head, bytes) = beginning(AtMost::new(bytes, MAX_BYTES), 2)?;
+        let bytes: Box<dyn Read + 'a> = match head[..] {
             [0x1F, 0x8B] => {
-                let octets = MultiGzDecoder::new(Cursor::new(head).chain(octets));
+                let bytes = MultiGzDecoder::new(Cursor::new(head).chain(bytes));
                 let named =
                     |error| SitemapFault::of_document(&format_args!("the sitemap cannot be decompressed: {error}"));
-                Box::new(AtMost::new(Unpacked { octets, named }, MAX_BYTES))
+                Box::new(AtMost::new(Unpacked { bytes, named }, MAX_BYTES))
             }
-            _ => Box::new(Cursor::new(head).chain(octets)),
+            _ => Box::new(Cursor::new(head).chain(bytes)),
         };
-        let (mut raw, octets) = beginning(octets, 3)?;
+        let (mut raw, bytes) = beginning(bytes, 3)?;
         match raw[..] {
             [0xEF, 0xBB, 0xBF] => raw.clear(),
             // UTF-16 is recognised even without a byte order mark, because UTF-8 text contains no
@@ -63,9 +63,9 @@ impl<'a> SitemapText<'a> {
             }
             _ => {}
         }
-        let octets = Box::new(Cursor::new(std::mem::take(&mut raw)).chain(octets));
+        let bytes = Box::new(Cursor::new(std::mem::take(&mut raw)).chain(bytes));
         let (is_at_end, fault, text, consumed, of_part) = Default::default();
-        Ok(Self { octets, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
+        Ok(Self { bytes, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
     }
 
     /// Begins a part (a tag, comment, text or CDATA section). Reading fails if the part is longer
@@ -79,7 +79,7 @@ impl<'a> SitemapText<'a> {
     pub(super) fn skip_blank(&mut self) -> Result<Option<u8>, SitemapFault> {
         loop {
             let text = self.fill_buf()?;
-            let blank = text.iter().take_while(|octet| octet.is_ascii_whitespace()).count();
+            let blank = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
             let next = text.get(blank).copied();
             let is_over = text.is_empty();
             self.consume(blank);
@@ -107,7 +107,7 @@ impl<'a> SitemapText<'a> {
         let mut filled = self.raw.len();
         self.raw.resize(BUFFER, 0);
         while filled < BUFFER && !self.is_at_end && self.fault.is_none() {
-            match self.octets.read(&mut self.raw[filled..]) {
+            match self.bytes.read(&mut self.raw[filled..]) {
                 Ok(0) => self.is_at_end = true,
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -157,16 +157,16 @@ impl Read for SitemapText<'_> {
 
 /// Returns the first `length` bytes, or fewer at the end of the input, and a reader of the
 /// remaining input.
-fn beginning<R: Read>(mut octets: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
+fn beginning<R: Read>(mut bytes: R, length: usize) -> Result<(Vec<u8>, R), SitemapFault> {
     let mut head = Vec::new();
-    octets.by_ref().take(length as u64).read_to_end(&mut head)?;
-    Ok((head, octets))
+    bytes.by_ref().take(length as u64).read_to_end(&mut head)?;
+    Ok((head, bytes))
 }
 
 /// Appends bytes as text, like [`String::from_utf8_lossy`]. Returns the number of remaining bytes,
 /// which may be the beginning of a character.
-fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
-    let mut chunks = octets.utf8_chunks().peekable();
+fn decode(bytes: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
+    let mut chunks = bytes.utf8_chunks().peekable();
     while let Some(chunk) = chunks.next() {
         text.extend_from_slice(chunk.valid().as_bytes());
         let invalid = chunk.invalid();
@@ -182,7 +182,7 @@ fn decode(octets: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
 }
 
 fn characters(text: &[u8]) -> usize {
-    text.iter().filter(|octet| **octet & 0xC0 != 0x80).count()
+    text.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
 }
 
 /// Maximum size of a decompressed sitemap, in bytes (the limit of the protocol).
@@ -218,7 +218,7 @@ impl SitemapFault {
     pub(super) fn of_reading(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),
-            None if TooManyOctets::is_in(error) => Self::TooLarge,
+            None if TooManyBytes::is_in(error) => Self::TooLarge,
             None => Self::of_document(error),
         }
     }

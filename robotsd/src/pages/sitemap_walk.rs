@@ -56,8 +56,8 @@ impl<'a> SitemapWalk<'a> {
         let mut queue = SitemapQueue::default();
         roots.into_iter().for_each(|root| queue.add(0, root));
         while let Some((depth, source)) = queue.waiting.pop_front() {
-            let octets = match fetch(&source) {
-                Ok(Some(octets)) => octets,
+            let bytes = match fetch(&source) {
+                Ok(Some(bytes)) => bytes,
                 Ok(None) if depth == 0 => continue,
                 missing => {
                     self.problems.push(missing.err().unwrap_or_else(|| format!("{source}: not found")));
@@ -66,7 +66,7 @@ impl<'a> SitemapWalk<'a> {
             };
             let (pages, hosts) = (&mut self.pages, self.hosts);
             let before = (pages.found, pages.of_others);
-            let listed = read_sitemap(octets, |listed, url| match listed {
+            let listed = read_sitemap(bytes, |listed, url| match listed {
                 Listed::Page => {
                     if let Ok(url) = TargetUrl::parse(url) {
                         pages.add(&url, hosts);

@@ -15,8 +15,8 @@ use askama::filters::Escaper;
 use serde::Serialize;
 
 /// Returns bytes or a string as printable text on one line.
-pub(crate) fn printable(octets: impl AsRef<[u8]>) -> String {
-    printable_with_span(octets.as_ref(), 0..0).0
+pub(crate) fn printable(bytes: impl AsRef<[u8]>) -> String {
+    printable_with_span(bytes.as_ref(), 0..0).0
 }
 
 /// An askama escaper for text templates, which escapes line ends and other non-printing characters.
@@ -85,21 +85,21 @@ const fn looks_blank(char: char) -> bool {
 ///
 /// A tab becomes four spaces. Any other non-printing character and any byte that is not UTF-8 is
 /// escaped. A range that begins or ends inside a character is extended to the whole character.
-pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String, Range<usize>) {
-    let mut text = String::with_capacity(octets.len());
+pub(super) fn printable_with_span(bytes: &[u8], span: Range<usize>) -> (String, Range<usize>) {
+    let mut text = String::with_capacity(bytes.len());
     let (mut start, mut end) = (None, 0);
     let mut at = 0;
-    let mut push = |piece: &str, octets: usize| {
-        if at + octets > span.start && start.is_none() {
+    let mut push = |piece: &str, bytes: usize| {
+        if at + bytes > span.start && start.is_none() {
             start = Some(text.len());
         }
         text.push_str(piece);
         if at < span.end {
             end = text.len();
         }
-        at += octets;
+        at += bytes;
     };
-    for chunk in octets.utf8_chunks() {
+    for chunk in bytes.utf8_chunks() {
         for char in chunk.valid().chars() {
             let length = char.len_utf8();
             match char {
@@ -109,8 +109,8 @@ pub(super) fn printable_with_span(octets: &[u8], span: Range<usize>) -> (String,
                 _ => push(&char.escape_debug().to_string(), length),
             }
         }
-        for octet in chunk.invalid() {
-            push(&format!("\\x{octet:02x}"), 1);
+        for byte in chunk.invalid() {
+            push(&format!("\\x{byte:02x}"), 1);
         }
     }
     let start = start.unwrap_or(text.len());
@@ -158,7 +158,7 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
 /// `write_json` if nothing has to be escaped.
 pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
-    if json.bytes().all(|octet| matches!(octet, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
+    if json.bytes().all(|byte| matches!(byte, b' '..=b'~')) { json } else { for_json(json.as_bytes()) }
 }
 
 /// Writes a value as JSON for people: indented, and on several lines. Escapes the same characters
@@ -192,17 +192,17 @@ impl<W: IsTerminal> PrintableWriter<W> {
 }
 
 impl<W: Write> Write for PrintableWriter<W> {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let is_shown = |octet: &u8| matches!(octet, b'\n' | b' '..=b'~');
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let is_shown = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
         let text = match self.form {
-            Form::Raw => return self.out.write(octets),
-            _ if octets.iter().all(is_shown) => return self.out.write(octets),
-            Form::Terminal => for_terminal(octets, |_| None),
-            Form::Styled => for_terminal(octets, style),
-            Form::Json => for_json(octets),
+            Form::Raw => return self.out.write(bytes),
+            _ if bytes.iter().all(is_shown) => return self.out.write(bytes),
+            Form::Terminal => for_terminal(bytes, |_| None),
+            Form::Styled => for_terminal(bytes, style),
+            Form::Json => for_json(bytes),
         };
         self.out.write_all(text.as_bytes())?;
-        Ok(octets.len())
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -211,35 +211,35 @@ impl<W: Write> Write for PrintableWriter<W> {
 }
 
 /// Escapes bytes for a terminal, except line feeds, tabs and the sequences that `style` recognizes.
-fn for_terminal(mut octets: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
-    let mut text = String::with_capacity(octets.len());
-    while !octets.is_empty() {
-        let kept = style(octets).or_else(|| matches!(octets[0], b'\n' | b'\t').then_some(1)).unwrap_or(0);
-        text.push_str(&String::from_utf8_lossy(&octets[..kept]));
-        let rest = &octets[kept..];
+fn for_terminal(mut bytes: &[u8], style: fn(&[u8]) -> Option<usize>) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    while !bytes.is_empty() {
+        let kept = style(bytes).or_else(|| matches!(bytes[0], b'\n' | b'\t').then_some(1)).unwrap_or(0);
+        text.push_str(&String::from_utf8_lossy(&bytes[..kept]));
+        let rest = &bytes[kept..];
         let plain = memchr::memchr3(b'\n', b'\t', 0x1b, rest).unwrap_or(rest.len());
         // An ESC that does not begin a style sequence is escaped like any other non-printing
         // character.
         let plain = if kept == 0 { plain.max(1) } else { plain };
         text.push_str(&printable(&rest[..plain]));
-        octets = &rest[plain..];
+        bytes = &rest[plain..];
     }
     text
 }
 
-/// Returns the length of the style sequence at the beginning of `octets`.
-fn style(octets: &[u8]) -> Option<usize> {
-    let rest = octets.strip_prefix(STYLE.0)?;
-    let end = rest.iter().take(MAX_STYLE_LENGTH).position(|octet| !octet.is_ascii_digit() && *octet != b';')?;
+/// Returns the length of the style sequence at the beginning of `bytes`.
+fn style(bytes: &[u8]) -> Option<usize> {
+    let rest = bytes.strip_prefix(STYLE.0)?;
+    let end = rest.iter().take(MAX_STYLE_LENGTH).position(|byte| !byte.is_ascii_digit() && *byte != b';')?;
     (rest[end] == STYLE.1).then_some(STYLE.0.len() + end + 1)
 }
 
 /// Escapes non-printing characters of serialized JSON. Non-printing characters occur only in
 /// strings, because JSON is ASCII outside strings. The serializer has already escaped what JSON
 /// requires.
-fn for_json(octets: &[u8]) -> String {
-    let mut text = String::with_capacity(octets.len());
-    for char in String::from_utf8_lossy(octets).chars() {
+fn for_json(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for char in String::from_utf8_lossy(bytes).chars() {
         if is_shown(char) || char == '\n' {
             text.push(char);
         } else {
@@ -264,12 +264,12 @@ pub(crate) fn shell_word(word: &str) -> String {
     if printable(word) == *word {
         return format!("'{}'", word.replace('\'', r"'\''"));
     }
-    let octets = word.bytes().map(|byte| match byte {
+    let bytes = word.bytes().map(|byte| match byte {
         b'\'' | b'\\' => format!("\\{}", char::from(byte)),
         b' '..=b'~' => char::from(byte).to_string(),
         _ => format!("\\x{byte:02x}"),
     });
-    format!("$'{}'", octets.collect::<String>())
+    format!("$'{}'", bytes.collect::<String>())
 }
 
 #[cfg(test)]
@@ -287,8 +287,8 @@ mod tests {
 
     #[test]
     fn a_span_follows_its_octets() {
-        let spanned = |octets: &[u8], span: Range<usize>| {
-            let (text, span) = printable_with_span(octets, span);
+        let spanned = |bytes: &[u8], span: Range<usize>| {
+            let (text, span) = printable_with_span(bytes, span);
             text[span].to_owned()
         };
         assert_eq!(spanned(b"a\tbc", 2..3), "b");
@@ -300,9 +300,9 @@ mod tests {
         assert_eq!(printable_with_span(b"", 0..0).1, 0..0);
     }
 
-    fn written(form: Form, octets: &[u8]) -> String {
+    fn written(form: Form, bytes: &[u8]) -> String {
         let mut out = Vec::new();
-        PrintableWriter { form, out: &mut out }.write_all(octets).expect("a vector takes all");
+        PrintableWriter { form, out: &mut out }.write_all(bytes).expect("a vector takes all");
         String::from_utf8_lossy(&out).into_owned()
     }
 
@@ -310,15 +310,15 @@ mod tests {
     fn nothing_but_styles_commands_a_terminal() {
         // Style sequences can hide text, so they are kept only in snippets.
         assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
-        for (octets, want) in [
+        for (bytes, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),
             ("\x1b[1;91mred\x1b[0m", "\x1b[1;91mred\x1b[0m"),
             ("\x1b[2J\x1b]0;x\x07\x1b", "\\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{1b}"),
             ("\x1b[1;2H\x1b[", "\\u{1b}[1;2H\\u{1b}["),
             ("\u{202e}\u{9b}1m\u{3164}\u{2800}\r\n", "\\u{202e}\\u{9b}1m\\u{3164}\\u{2800}\\r\n"),
         ] {
-            assert_eq!(written(Form::Styled, octets.as_bytes()), want);
-            assert_eq!(written(Form::Raw, octets.as_bytes()), octets);
+            assert_eq!(written(Form::Styled, bytes.as_bytes()), want);
+            assert_eq!(written(Form::Raw, bytes.as_bytes()), bytes);
         }
         assert_eq!(written(Form::Terminal, b"a\xff\n"), "a\\xff\n");
     }

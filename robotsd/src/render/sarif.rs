@@ -228,11 +228,11 @@ fn message(text: &str) -> String {
 
 /// Returns the region of a byte range, in lines and characters from 1; the end is exclusive.
 fn region(robots: &RobotsTxt, lines: &[Line<'_>], span: Range<usize>) -> Value {
-    let place = |octet: usize| {
-        let at = lines.partition_point(|line| line.range.start <= octet).saturating_sub(1);
+    let place = |byte: usize| {
+        let at = lines.partition_point(|line| line.range.start <= byte).saturating_sub(1);
         let Some(line) = lines.get(at) else { return (1, 1) };
         let start = line.range.start;
-        let before = robots.bytes().get(start..octet.min(start + line.bytes().len())).unwrap_or(b"");
+        let before = robots.bytes().get(start..byte.min(start + line.bytes().len())).unwrap_or(b"");
         // Each invalid sequence counts as one character, as in a lossy conversion.
         let characters =
             before.utf8_chunks().map(|chunk| chunk.valid().chars().count() + usize::from(!chunk.invalid().is_empty()));

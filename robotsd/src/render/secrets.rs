@@ -30,7 +30,7 @@ pub(super) fn without_passwords(text: &str) -> String {
     let mut rest = text;
     while let Some(at) = rest.find("://") {
         let (before, after) = (&rest[..at], &rest[at + 3..]);
-        let is_of_scheme = |octet: char| octet.is_ascii_alphanumeric() || matches!(octet, '+' | '-' | '.' | ':' | '@');
+        let is_of_scheme = |byte: char| byte.is_ascii_alphanumeric() || matches!(byte, '+' | '-' | '.' | ':' | '@');
         let scheme = before.trim_end_matches(is_of_scheme).len();
         // A URL in quotes ends at the closing quote, and any other URL at whitespace.
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
@@ -45,9 +45,9 @@ pub(super) fn without_passwords(text: &str) -> String {
 
 fn end_of_value(text: &str, quote: Option<char>) -> usize {
     let mut is_escaped = false;
-    let end = text.find(|octet: char| {
-        let ends = quote.map_or_else(|| octet.is_whitespace(), |quote| octet == quote && !is_escaped);
-        is_escaped = octet == '\\' && !is_escaped;
+    let end = text.find(|byte: char| {
+        let ends = quote.map_or_else(|| byte.is_whitespace(), |quote| byte == quote && !is_escaped);
+        is_escaped = byte == '\\' && !is_escaped;
         ends
     });
     end.unwrap_or(text.len())
@@ -66,7 +66,7 @@ pub(crate) fn without_password(scheme: &str, url: &str) -> String {
     // port.
     let is_of_store = scheme.starts_with("redis");
     match url.split_once(':').filter(|_| is_of_store && !url.starts_with('[')) {
-        Some((user, rest)) if !rest.bytes().take_while(|octet| *octet != b'/').all(|octet| octet.is_ascii_digit()) => {
+        Some((user, rest)) if !rest.bytes().take_while(|byte| *byte != b'/').all(|byte| byte.is_ascii_digit()) => {
             format!("{scheme}://{user}:***")
         }
         _ => format!("{scheme}://{url}"),

@@ -142,26 +142,26 @@ fn place_arrow(colour: Colour) -> String {
 }
 
 /// Returns the part of a line that is shown, and the range of `span` within this part.
-fn excerpt(octets: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
-    let window = window(octets, span.start);
+fn excerpt(bytes: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
+    let window = window(bytes, span.start);
     let end = span.end.clamp(window.start, window.end);
-    let (text, span) = printable_with_span(&octets[window.clone()], span.start - window.start..end - window.start);
+    let (text, span) = printable_with_span(&bytes[window.clone()], span.start - window.start..end - window.start);
     let head = if window.start > 0 { "…" } else { "" };
-    let tail = if window.end < octets.len() { "…" } else { "" };
+    let tail = if window.end < bytes.len() { "…" } else { "" };
     ([head, &text, tail].concat(), head.len() + span.start..head.len() + span.end)
 }
 
 /// Returns the byte range of a line that is shown: it contains the byte at `at`, and is cut only
 /// between characters.
-fn window(octets: &[u8], at: usize) -> Range<usize> {
-    if octets.len() <= SHOWN {
-        return 0..octets.len();
+fn window(bytes: &[u8], at: usize) -> Range<usize> {
+    if bytes.len() <= SHOWN {
+        return 0..bytes.len();
     }
-    let start = at.saturating_sub(BEFORE).min(octets.len() - SHOWN);
+    let start = at.saturating_sub(BEFORE).min(bytes.len() - SHOWN);
     // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three
     // continuation bytes.
     let between = |from: usize| {
-        (from.saturating_sub(3)..=from).rev().find(|at| octets.get(*at).is_none_or(|octet| octet & 0xC0 != 0x80))
+        (from.saturating_sub(3)..=from).rev().find(|at| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80))
     };
     let start = between(start).unwrap_or(start);
     let end = between(start + SHOWN).unwrap_or(start + SHOWN);

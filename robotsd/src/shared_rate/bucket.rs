@@ -82,7 +82,7 @@ impl SharedKey {
         }
         let digest = hash.finalize();
         let mut hash = [0; 16];
-        hash.iter_mut().zip(digest).for_each(|(octet, hashed)| *octet = hashed);
+        hash.iter_mut().zip(digest).for_each(|(byte, hashed)| *byte = hashed);
         Self(hash)
     }
 

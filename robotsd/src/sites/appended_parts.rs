@@ -311,11 +311,11 @@ fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), Stri
         std::io::ErrorKind::InvalidInput => error.to_string(),
         _ => format!("the file cannot be read: {error}"),
     };
-    let (octets, found) = files::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
-    if octets.len() as u64 > LiveRobots::MAX_FILE {
+    let (bytes, found) = files::read_at_most(path, LiveRobots::MAX_FILE).map_err(failed)?;
+    if bytes.len() as u64 > LiveRobots::MAX_FILE {
         return Err(format!("the file is larger than {limit} MiB", limit = LiveRobots::MAX_FILE >> 20));
     }
-    let fragment = Fragment::parse(title, octets).map_err(|error| error.to_string())?;
+    let fragment = Fragment::parse(title, bytes).map_err(|error| error.to_string())?;
     Ok((fragment, found.modified().ok()))
 }
 

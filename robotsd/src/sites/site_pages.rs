@@ -18,7 +18,7 @@ use tower_robots::live::VersionHash;
 use super::log_events::SiteName;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
-use crate::pages::{PageSet, held_octets};
+use crate::pages::{PageSet, held_bytes};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
@@ -104,7 +104,7 @@ impl SitePages {
     /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which is
     /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
-        self.held.store(held_octets(&pages), Ordering::Relaxed);
+        self.held.store(held_bytes(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
     }
@@ -254,7 +254,7 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
-    let taken: usize = of_others.map(|octets| octets.saturating_sub(share)).sum();
+    let taken: usize = of_others.map(|bytes| bytes.saturating_sub(share)).sum();
     MAX_BYTES_OF_SITE.min(share + half.saturating_sub(taken))
 }
 
@@ -339,8 +339,7 @@ mod tests {
             // In later rounds, the limit of each site must stay the same.
             for round in 0..3 {
                 for site in 0..sites {
-                    let others =
-                        taken.iter().enumerate().filter(|(other, _)| *other != site).map(|(_, octets)| *octets);
+                    let others = taken.iter().enumerate().filter(|(other, _)| *other != site).map(|(_, bytes)| *bytes);
                     let room = room_for_pages(sites, others);
                     assert!(room >= MAX_BYTES_OF_ALL / 2 / sites.max(2), "{site} of {sites}: {room}");
                     assert!(round == 0 || room == taken[site], "{site} of {sites}: {room} after {}", taken[site]);

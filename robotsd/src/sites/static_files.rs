@@ -203,7 +203,7 @@ mod tests {
         }
         for path in HIDDEN {
             let escaped = path.replace('.', "%2e");
-            let wholly: String = path.bytes().map(|octet| format!("%{octet:02X}")).collect();
+            let wholly: String = path.bytes().map(|byte| format!("%{byte:02X}")).collect();
             let target = |path: &str| [format!("/{path}"), format!("//{path}"), format!("/./{path}?a=/index.html")];
             for target in target(path).into_iter().chain(target(&escaped)).chain(target(&wholly)) {
                 assert_eq!(status(&usual, &target).await, 404, "{target}");

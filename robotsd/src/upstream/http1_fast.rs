@@ -98,12 +98,12 @@ impl FastConnection {
         let mut room = [MaybeUninit::uninit(); READ];
         let mut buffer = ReadBuf::uninit(&mut room);
         ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
-        let octets = buffer.filled();
-        if octets.is_empty() {
+        let bytes = buffer.filled();
+        if bytes.is_empty() {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
-        let Some(answer) = parse(octets, method) else {
-            return Poll::Ready(Ok(FastAnswer::Other(Bytes::copy_from_slice(octets))));
+        let Some(answer) = parse(bytes, method) else {
+            return Poll::Ready(Ok(FastAnswer::Other(Bytes::copy_from_slice(bytes))));
         };
         self.is_spoiled |= answer.body().is_surplus;
         Poll::Ready(Ok(FastAnswer::Answer(answer)))
@@ -118,14 +118,14 @@ impl FastConnection {
         if ready!(pin!(self.stream.read_buf(&mut limited)).poll(cx))? == 0 {
             return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
         }
-        let mut octets = self.body.split().freeze();
-        if octets.len() as u64 >= left {
-            self.is_spoiled |= octets.len() as u64 > left;
-            octets.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        let mut bytes = self.body.split().freeze();
+        if bytes.len() as u64 >= left {
+            self.is_spoiled |= bytes.len() as u64 > left;
+            bytes.truncate(usize::try_from(left).unwrap_or(usize::MAX));
             // The connection may now be idle, so its buffer is freed.
             self.body = BytesMut::new();
         }
-        Poll::Ready(Ok(octets))
+        Poll::Ready(Ok(bytes))
     }
 
     /// Reports whether nothing has arrived since the last response, not even the end of the stream.
@@ -136,18 +136,18 @@ impl FastConnection {
     }
 }
 
-/// Parses a response. Returns `None` if `octets` do not begin with a complete head, or if the
+/// Parses a response. Returns `None` if `bytes` do not begin with a complete head, or if the
 /// response is not simple enough for the fast path.
-pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>> {
+pub(super) fn parse(bytes: &[u8], method: &Method) -> Option<Response<FastBody>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
     let mut head = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, octets, &mut fields);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(&mut head, bytes, &mut fields);
     let Ok(httparse::Status::Complete(end)) = parsed else { return None };
     // The head is copied separately from the body: two small allocations are faster than a larger
     // one.
-    let kept = Bytes::copy_from_slice(octets.get(..end)?);
+    let kept = Bytes::copy_from_slice(bytes.get(..end)?);
     let keep = |part: &[u8]| {
-        let start = (part.as_ptr() as usize).checked_sub(octets.as_ptr() as usize)?;
+        let start = (part.as_ptr() as usize).checked_sub(bytes.as_ptr() as usize)?;
         (start + part.len() <= end).then(|| kept.slice(start..start + part.len()))
     };
     let status = StatusCode::from_u16(head.code?).ok()?;
@@ -171,7 +171,7 @@ pub(super) fn parse(octets: &[u8], method: &Method) -> Option<Response<FastBody>
     // declare a length (RFC 9112, section 6.3).
     let is_empty = *method == Method::HEAD || matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let length = if is_empty { 0 } else { length? };
-    let came = octets.get(end..)?;
+    let came = bytes.get(end..)?;
     let first = Bytes::copy_from_slice(&came[..usize::try_from(length).unwrap_or(usize::MAX).min(came.len())]);
     let rest = FastBody { left: length - first.len() as u64, is_surplus: first.len() < came.len(), first };
     let mut response = Response::new(rest);
@@ -217,8 +217,8 @@ impl UnreadBody {
 mod tests {
     use super::*;
 
-    fn parsed(method: Method, octets: &str) -> Option<Response<FastBody>> {
-        parse(octets.as_bytes(), &method)
+    fn parsed(method: Method, bytes: &str) -> Option<Response<FastBody>> {
+        parse(bytes.as_bytes(), &method)
     }
 
     #[test]
@@ -227,14 +227,14 @@ mod tests {
         assert_eq!((answer.status(), &answer.headers()["x-a"]), (StatusCode::OK, &HeaderValue::from_static("1")));
         let rest = answer.into_body();
         assert_eq!((&*rest.first, rest.left, rest.is_surplus), (&b"abc"[..], 2, false));
-        for (method, octets) in [
+        for (method, bytes) in [
             (Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
             (Method::HEAD, "HTTP/1.1 200 OK\r\n\r\n"),
             (Method::GET, "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n"),
             (Method::GET, "HTTP/1.1 204 No Content\r\nConnection: Keep-Alive\r\n\r\n"),
         ] {
-            let rest = parsed(method, octets).unwrap().into_body();
-            assert_eq!((rest.left, rest.first.len(), rest.is_surplus), (0, 0, false), "{octets:?}");
+            let rest = parsed(method, bytes).unwrap().into_body();
+            assert_eq!((rest.left, rest.first.len(), rest.is_surplus), (0, 0, false), "{bytes:?}");
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn all_else_is_left_to_others() {
-        for octets in [
+        for bytes in [
             "HTTP/1.1 200 OK\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",
             "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nabc",
@@ -264,7 +264,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nX : 1\r\n\r\nabc",
             "abc\r\n\r\n",
         ] {
-            assert!(parsed(Method::GET, octets).is_none(), "{octets:?}");
+            assert!(parsed(Method::GET, bytes).is_none(), "{bytes:?}");
         }
     }
 }

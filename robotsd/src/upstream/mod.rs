@@ -47,7 +47,7 @@ mod tls;
 mod tracked_io;
 
 #[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
+pub(crate) mod test_any_input;
 #[cfg(test)]
 mod tests;
 

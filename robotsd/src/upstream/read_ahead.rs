@@ -19,7 +19,7 @@ pub(super) struct BufferBudget {
 
 #[derive(Debug)]
 pub(super) struct ReadAhead {
-    pub(super) octets: BytesMut,
+    pub(super) bytes: BytesMut,
     /// Number of bytes that this response has taken from the shared budget.
     taken: usize,
     most: usize,
@@ -43,7 +43,7 @@ impl BufferBudget {
 impl ReadAhead {
     pub(super) fn new(limits: &UpstreamLimits, buffers: &Arc<BufferBudget>) -> Self {
         let (most, total) = (limits.buffer, limits.buffer_total);
-        Self { octets: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
+        Self { bytes: BytesMut::new(), taken: 0, most, total, buffers: Arc::clone(buffers) }
     }
 
     /// Reports whether more bytes may be read. If the number of remaining bytes is known, takes
@@ -51,9 +51,9 @@ impl ReadAhead {
     /// slightly.
     pub(super) fn has_room(&mut self, left: Option<u64>) -> bool {
         let Some(left) = left else {
-            return self.octets.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
+            return self.bytes.len() < self.most && self.buffers.used.load(Ordering::Relaxed) < self.total;
         };
-        let Some(whole) = usize::try_from(left).ok().and_then(|left| left.checked_add(self.octets.len())) else {
+        let Some(whole) = usize::try_from(left).ok().and_then(|left| left.checked_add(self.bytes.len())) else {
             return false;
         };
         if whole > self.most {
@@ -65,30 +65,30 @@ impl ReadAhead {
             return false;
         }
         self.taken += more;
-        if self.octets.capacity() < whole {
-            self.octets.reserve(whole - self.octets.len());
+        if self.bytes.capacity() < whole {
+            self.bytes.reserve(whole - self.bytes.len());
         }
         true
     }
 
-    pub(super) fn push(&mut self, octets: &[u8]) {
-        self.octets.extend_from_slice(octets);
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
         // A response of unknown length is read in steps, and the last step may exceed the budget.
-        let more = self.octets.len().saturating_sub(self.taken);
+        let more = self.bytes.len().saturating_sub(self.taken);
         self.buffers.used.fetch_add(more, Ordering::Relaxed);
         self.taken += more;
     }
 
     pub(super) fn take(&mut self) -> Bytes {
-        let piece = self.octets.split_to(self.octets.len().min(PIECE)).freeze();
-        if self.octets.is_empty() {
+        let piece = self.bytes.split_to(self.bytes.len().min(PIECE)).freeze();
+        if self.bytes.is_empty() {
             self.release();
         }
         piece
     }
 
     fn release(&mut self) {
-        self.octets = BytesMut::new();
+        self.bytes = BytesMut::new();
         self.buffers.used.fetch_sub(self.taken, Ordering::Relaxed);
         self.taken = 0;
     }

@@ -144,7 +144,7 @@ impl Body for ResponseBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match &mut self.get_mut().0 {
             Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
-            Content::Upstream(coupling) => coupling.poll_octets(cx).map_ok(Frame::data),
+            Content::Upstream(coupling) => coupling.poll_bytes(cx).map_ok(Frame::data),
             Content::Http2(body) => body.poll_frame(cx),
         }
     }
@@ -167,15 +167,15 @@ impl Body for ResponseBody {
 }
 
 impl StreamingBody {
-    fn poll_octets(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
+    fn poll_bytes(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
         let mut flow = self.flow.lock();
-        let octets = flow.poll_octets(cx);
+        let bytes = flow.poll_bytes(cx);
         let uploading = flow
             .connection
             .as_ref()
             .map(|connection| &connection.progress.upload)
             .filter(|upload| upload.awaits_client.is_set());
-        let sent = uploading.filter(|_| octets.is_pending()).map(|upload| upload.last_taken());
+        let sent = uploading.filter(|_| bytes.is_pending()).map(|upload| upload.last_taken());
         if flow.awaits_upload != sent {
             // The upload has made progress, or a part of the response has arrived.
             flow.awaits_upload = sent;
@@ -190,7 +190,7 @@ impl StreamingBody {
                 return flow.fail(ResponseBodyError::GivenUp, cx);
             }
         }
-        octets
+        bytes
     }
 }
 
@@ -222,8 +222,8 @@ impl StallObserver for StreamingBody {
 }
 
 impl StreamState {
-    fn poll_octets(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
-        if !self.ahead.octets.is_empty() {
+    fn poll_bytes(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, ResponseBodyError>>> {
+        if !self.ahead.bytes.is_empty() {
             return Poll::Ready(Some(Ok(self.ahead.take())));
         }
         if let Some(error) = self.failed.take() {
@@ -236,11 +236,11 @@ impl StreamState {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.ahead.octets.is_empty() && self.failed.is_none() && (self.has_ended || self.incoming.is_end_stream())
+        self.ahead.bytes.is_empty() && self.failed.is_none() && (self.has_ended || self.incoming.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        let ahead = self.ahead.octets.len() as u64;
+        let ahead = self.ahead.bytes.len() as u64;
         let left = if self.has_ended { Some(0) } else { self.incoming.size_hint().exact() };
         left.map_or_else(SizeHint::default, |left| SizeHint::with_exact(ahead + left))
     }
@@ -254,7 +254,7 @@ impl StreamState {
                 break;
             }
             match self.poll_next(cx) {
-                Poll::Ready(Some(Ok(octets))) => self.ahead.push(&octets),
+                Poll::Ready(Some(Ok(bytes))) => self.ahead.push(&bytes),
                 Poll::Ready(Some(Err(error))) => self.failed = Some(error),
                 Poll::Ready(None) => {}
                 // A body of unknown length may be endless, so the transfer waits for the client,
@@ -275,7 +275,7 @@ impl StreamState {
                     self.release();
                 }
                 match frame.into_data() {
-                    Ok(octets) => Poll::Ready(Some(Ok(octets))),
+                    Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
                     // Trailers end the body.
                     Err(_) => self.poll_next(cx),
                 }
@@ -304,9 +304,9 @@ impl StreamState {
                 let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
                 let read = ready!(connection.poll_body(cx, rest.left, self.buffer_bytes));
                 return Poll::Ready(Some(match read {
-                    Ok(octets) => {
-                        rest.left -= octets.len() as u64;
-                        Ok(Frame::data(octets))
+                    Ok(bytes) => {
+                        rest.left -= bytes.len() as u64;
+                        Ok(Frame::data(bytes))
                     }
                     Err(error) => Err(Cause::Socket(error)),
                 }));

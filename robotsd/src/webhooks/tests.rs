@@ -69,9 +69,9 @@ impl Server {
 
 fn request_of(socket: &mut TcpStream) -> String {
     let _ = socket.set_read_timeout(Some(Duration::from_secs(60)));
-    let (mut octets, mut part) = (Vec::new(), [0; 4096]);
+    let (mut bytes, mut part) = (Vec::new(), [0; 4096]);
     loop {
-        let text = String::from_utf8_lossy(&octets);
+        let text = String::from_utf8_lossy(&bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
             if body.len() >= length.unwrap_or(0) {
@@ -80,7 +80,7 @@ fn request_of(socket: &mut TcpStream) -> String {
         }
         match socket.read(&mut part) {
             Ok(0) | Err(_) => return text.into_owned(),
-            Ok(count) => octets.extend_from_slice(&part[..count]),
+            Ok(count) => bytes.extend_from_slice(&part[..count]),
         }
     }
 }

@@ -11,7 +11,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 fn is_in_a_file(folder: &Path, what: &str) -> bool {
-    let holds = |path: PathBuf| fs::read(path).is_ok_and(|octets| String::from_utf8_lossy(&octets).contains(what));
+    let holds = |path: PathBuf| fs::read(path).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).contains(what));
     files(folder).into_iter().any(holds)
 }
 

@@ -41,11 +41,11 @@ pub(super) fn is_anothers(host: &str) -> bool {
         Some((name, port)) if !port.contains(']') => (name, port),
         _ => (host, ""),
     };
-    let is_port = port.bytes().all(|octet| octet.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok());
+    let is_port = port.bytes().all(|byte| byte.is_ascii_digit()) && (port.is_empty() || port.parse::<u16>().is_ok());
     let is_address = name == "[::1]";
     let name = name.strip_suffix('.').unwrap_or(name);
     let is_label = |label: &str| {
-        !label.is_empty() && label.bytes().all(|octet| octet.is_ascii_alphanumeric() || b"-_".contains(&octet))
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
     is_port && (is_address || name.split('.').all(is_label)) && !name.eq_ignore_ascii_case("h.test")
 }

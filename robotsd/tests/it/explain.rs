@@ -179,7 +179,7 @@ fn every_command_reports_the_unread_part_of_a_file() {
 
 #[test]
 fn every_command_reports_that_a_file_is_not_text() {
-    let wide = |text: &str| text.bytes().flat_map(|octet| [octet, 0]).collect::<Vec<u8>>();
+    let wide = |text: &str| text.bytes().flat_map(|byte| [byte, 0]).collect::<Vec<u8>>();
     let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();
     let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
     let folder = folder_for_every_command();

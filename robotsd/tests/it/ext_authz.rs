@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use tonic::transport::Channel;
 use tonic::{Code, Status};
 
-use super::grpc::Octets;
+use super::grpc::RawBytes;
 use crate::harness::*;
 
 const CHECK: &str = "/envoy.service.auth.v3.Authorization/Check";
@@ -30,7 +30,7 @@ fn varint(mut number: usize) -> Vec<u8> {
 }
 
 /// Encodes a field of type bytes.
-fn octets(number: usize, content: &[u8]) -> Vec<u8> {
+fn bytes(number: usize, content: &[u8]) -> Vec<u8> {
     [varint(number << 3 | 2), varint(content.len()), content.to_vec()].concat()
 }
 
@@ -41,10 +41,10 @@ fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
     let varint = |left: &mut &[u8]| {
         let mut number = 0;
         for shift in (0..).step_by(7) {
-            let (octet, more) = left.split_first().expect("an octet");
+            let (byte, more) = left.split_first().expect("an byte");
             *left = more;
-            number |= usize::from(octet & 127) << shift;
-            if octet & 128 == 0 {
+            number |= usize::from(byte & 127) << shift;
+            if byte & 128 == 0 {
                 return number;
             }
         }
@@ -107,17 +107,17 @@ impl<'a> Asked<'a> {
     }
 
     fn message(&self) -> Vec<u8> {
-        let address = octets(1, &octets(1, &[octets(2, self.address.as_bytes()), vec![24, 80]].concat()));
-        let entry = |at, (name, value): &(&str, &[u8])| [octets(1, name.as_bytes()), octets(at, value)].concat();
-        let fields: Vec<u8> = self.fields.iter().flat_map(|field| octets(3, &entry(2, field))).collect();
-        let raw: Vec<u8> = self.raw_fields.iter().flat_map(|field| octets(1, &entry(3, field))).collect();
-        let raw = if raw.is_empty() { raw } else { octets(13, &raw) };
-        let line = [octets(1, b"4711"), octets(2, self.method.as_bytes()), fields, octets(4, self.path)].concat();
-        let http = [line, octets(5, self.host.as_bytes()), octets(6, b"https"), raw].concat();
-        let request = [octets(1, &[8, 1]), octets(2, &http)].concat();
-        let extension = |(name, value): (&str, &str)| octets(10, &entry(2, &(name, value.as_bytes())));
+        let address = bytes(1, &bytes(1, &[bytes(2, self.address.as_bytes()), vec![24, 80]].concat()));
+        let entry = |at, (name, value): &(&str, &[u8])| [bytes(1, name.as_bytes()), bytes(at, value)].concat();
+        let fields: Vec<u8> = self.fields.iter().flat_map(|field| bytes(3, &entry(2, field))).collect();
+        let raw: Vec<u8> = self.raw_fields.iter().flat_map(|field| bytes(1, &entry(3, field))).collect();
+        let raw = if raw.is_empty() { raw } else { bytes(13, &raw) };
+        let line = [bytes(1, b"4711"), bytes(2, self.method.as_bytes()), fields, bytes(4, self.path)].concat();
+        let http = [line, bytes(5, self.host.as_bytes()), bytes(6, b"https"), raw].concat();
+        let request = [bytes(1, &[8, 1]), bytes(2, &http)].concat();
+        let extension = |(name, value): (&str, &str)| bytes(10, &entry(2, &(name, value.as_bytes())));
         let site = self.site.map(|site| [("zone", "a"), ("site", site)].map(extension).concat()).unwrap_or_default();
-        octets(1, &[octets(1, &address), octets(4, &request), site, octets(99, b"unknown")].concat())
+        bytes(1, &[bytes(1, &address), bytes(4, &request), site, bytes(99, b"unknown")].concat())
     }
 }
 
@@ -130,7 +130,7 @@ async fn call(channel: &Channel, path: &'static str, message: Vec<u8>) -> Result
     client.ready().await.unwrap();
     let mut request = tonic::Request::new(Bytes::from(message));
     request.metadata_mut().insert("x-request-id", "chosen-by-envoy".parse().unwrap());
-    let answer = client.unary(request, PathAndQuery::from_static(path), Octets).await;
+    let answer = client.unary(request, PathAndQuery::from_static(path), RawBytes).await;
     answer.map(|answer| answer.into_inner().to_vec())
 }
 
@@ -245,7 +245,7 @@ async fn raw_bytes_count_and_spellings_do_not() {
     ] {
         let mut asked = Asked::by(b"/drafts/x", FIREFOX);
         asked.raw_fields = fields.clone();
-        assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as octets: {fields:?}");
+        assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as bytes: {fields:?}");
         let asked = Asked { fields, ..Asked::by(b"/drafts/x", FIREFOX) };
         assert_eq!(outcome(&ask(&channel, &asked).await), "403", "as text");
     }
@@ -344,7 +344,7 @@ async fn an_invalid_query_gets_a_grpc_status() {
         (framed(1, &message), 12),
         (framed(0, &vec![0; 2 << 20]), 8),
     ] {
-        assert_eq!(send(address, CHECK, &content).await, code(want), "{} octets", content.len());
+        assert_eq!(send(address, CHECK, &content).await, code(want), "{} bytes", content.len());
     }
     for path in ["/envoy.service.auth.v3.Authorization/Other", "/envoy.service.auth.v3.Authorization/"] {
         assert_eq!(send(address, path, &good).await, code(12), "{path}");

@@ -94,9 +94,9 @@ fn grpcio_gets_the_same_results_through_robotsd() {
 
 /// A codec that does not change messages.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Octets;
+pub(super) struct RawBytes;
 
-impl Codec for Octets {
+impl Codec for RawBytes {
     type Encode = Bytes;
     type Decode = Bytes;
     type Encoder = Self;
@@ -111,7 +111,7 @@ impl Codec for Octets {
     }
 }
 
-impl Encoder for Octets {
+impl Encoder for RawBytes {
     type Item = Bytes;
     type Error = Status;
 
@@ -121,13 +121,13 @@ impl Encoder for Octets {
     }
 }
 
-impl Decoder for Octets {
+impl Decoder for RawBytes {
     type Item = Bytes;
     type Error = Status;
 
-    fn decode(&mut self, octets: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
-        let length = octets.remaining();
-        Ok(Some(octets.copy_to_bytes(length)))
+    fn decode(&mut self, bytes: &mut DecodeBuf<'_>) -> Result<Option<Bytes>, Status> {
+        let length = bytes.remaining();
+        Ok(Some(bytes.copy_to_bytes(length)))
     }
 }
 
@@ -149,7 +149,7 @@ impl Service<http::Request<Body>> for Echo {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let mut grpc = tonic::server::Grpc::new(Octets).max_decoding_message_size(usize::MAX);
+        let mut grpc = tonic::server::Grpc::new(RawBytes).max_decoding_message_size(usize::MAX);
         Box::pin(async move {
             Ok(match request.uri().path() {
                 "/test.Echo/Unary" => {
@@ -183,20 +183,20 @@ async fn tonic_calls_tonic_through_robotsd() {
     for message in [Bytes::from_static(b"hi"), Bytes::new(), large] {
         client.ready().await.unwrap();
         let path = PathAndQuery::from_static("/test.Echo/Unary");
-        let answer = client.unary(tonic::Request::new(message.clone()), path, Octets).await.unwrap();
+        let answer = client.unary(tonic::Request::new(message.clone()), path, RawBytes).await.unwrap();
         assert!(answer.into_inner() == message);
     }
 
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/test.Echo/None");
-    let status = client.unary(tonic::Request::new(Bytes::new()), path, Octets).await.unwrap_err();
+    let status = client.unary(tonic::Request::new(Bytes::new()), path, RawBytes).await.unwrap_err();
     assert_eq!((status.code(), status.message()), (Code::Unimplemented, "there is no such call"));
 
     let (say, said) = mpsc::unbounded_channel();
     client.ready().await.unwrap();
     let request = tonic::Request::new(UnboundedReceiverStream::new(said));
     let path = PathAndQuery::from_static("/test.Echo/Streams");
-    let mut heard = client.streaming(request, path, Octets).await.unwrap().into_inner();
+    let mut heard = client.streaming(request, path, RawBytes).await.unwrap().into_inner();
     for message in ["one", "two", "three"] {
         // The next message is sent only when the last one has come back.
         say.send(Bytes::from_static(message.as_bytes())).unwrap();
@@ -260,11 +260,11 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
     client.ready().await.unwrap();
     let path = PathAndQuery::from_static("/test.Calls/Echo");
     let large = tonic::Request::new(Bytes::from(vec![7; 8 << 20]));
-    let status = client.unary(large, path.clone(), Octets).await.unwrap_err();
+    let status = client.unary(large, path.clone(), RawBytes).await.unwrap_err();
     assert_eq!(status.code(), Code::PermissionDenied, "{status:?}");
     let (say, said) = mpsc::unbounded_channel();
     client.ready().await.unwrap();
-    let status = client.streaming(tonic::Request::new(UnboundedReceiverStream::new(said)), path, Octets).await;
+    let status = client.streaming(tonic::Request::new(UnboundedReceiverStream::new(said)), path, RawBytes).await;
     assert_eq!(status.unwrap_err().code(), Code::PermissionDenied);
     drop(say);
 }

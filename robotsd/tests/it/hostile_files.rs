@@ -19,9 +19,9 @@ const MEBIBYTES: u64 = 500;
 /// Default size of a file, in bytes. Large enough to reveal a cost that grows faster than the size.
 const OCTETS: usize = 432 << 10;
 
-fn octets() -> usize {
-    let octets = std::env::var("ROBOTSD_HOSTILE_OCTETS").ok();
-    octets.map_or(OCTETS, |octets| octets.parse().expect("a number of octets"))
+fn bytes() -> usize {
+    let bytes = std::env::var("ROBOTSD_HOSTILE_OCTETS").ok();
+    bytes.map_or(OCTETS, |bytes| bytes.parse().expect("a number of bytes"))
 }
 
 /// Returns a file that consists of a head, followed by as many units as fit.
@@ -29,7 +29,7 @@ fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
     let mut file = head.to_owned();
     for number in 0.. {
         let next = unit(number);
-        if file.len() + next.len() > octets() {
+        if file.len() + next.len() > bytes() {
             break;
         }
         file.push_str(&next);
@@ -39,7 +39,7 @@ fn filled(head: &str, unit: impl Fn(usize) -> String) -> Vec<u8> {
 
 /// Returns a file that consists of a head, a repeated unit, and a tail.
 fn long(head: &str, unit: &str, tail: &str) -> Vec<u8> {
-    let times = octets().saturating_sub(head.len() + tail.len()) / unit.len();
+    let times = bytes().saturating_sub(head.len() + tail.len()) / unit.len();
     [head, &unit.repeat(times), tail].concat().into_bytes()
 }
 
@@ -62,8 +62,8 @@ fn others() -> Vec<(&'static str, Vec<u8>)> {
         let _ = writeln!(names, "User-agent: {name}");
         names
     });
-    let half = octets() / 2;
-    let lengths = (1..).take_while(|length| length * length < octets()).fold(ALL.to_owned(), |mut file, length| {
+    let half = bytes() / 2;
+    let lengths = (1..).take_while(|length| length * length < bytes()).fold(ALL.to_owned(), |mut file, length| {
         let _ = writeln!(file, "Allow: /{}*b", "a".repeat(length));
         file
     });

@@ -238,9 +238,9 @@ fn a_complete_file_is_logged_as_complete() {
     }
     let lines = wait_for("a line of each request", || Some(running.all("request")).filter(|lines| lines.len() == 9));
     for line in lines {
-        let (_, _, octets) = pages.into_iter().find(|(path, ..)| line["path"] == *path).unwrap();
-        let octets = if line["method"] == "HEAD" { 0 } else { octets };
-        assert_eq!((&line["whole"], &line["octets"]), (&true.into(), &octets.into()), "{line}");
+        let (_, _, bytes) = pages.into_iter().find(|(path, ..)| line["path"] == *path).unwrap();
+        let bytes = if line["method"] == "HEAD" { 0 } else { bytes };
+        assert_eq!((&line["whole"], &line["octets"]), (&true.into(), &bytes.into()), "{line}");
     }
 }
 

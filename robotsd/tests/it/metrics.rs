@@ -221,7 +221,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
             return Some(new);
         }
         kept.set_nonblocking(true).unwrap();
-        let has_come = kept.peek(&mut [0]).is_ok_and(|octets| octets > 0);
+        let has_come = kept.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
         kept.set_nonblocking(false).unwrap();
         has_come.then(|| kept.try_clone().unwrap())
     });
@@ -267,7 +267,7 @@ fn a_scrape_is_compressed_if_its_client_requests_it() {
     let (_folder, running) = start(&origin);
     let admin = running.admin();
     let answer = rest(sent(admin, format!("GET /metrics HTTP/1.1\r\nHost: {admin}\r\nAccept-Encoding: gzip\r\n\r\n")));
-    let end = answer.windows(4).position(|octets| octets == b"\r\n\r\n").unwrap() + 4;
+    let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n").unwrap() + 4;
     assert_eq!(Answer::parse(&answer[..end]).field("content-encoding"), Some("gzip"));
     let mut text = String::new();
     flate2::read::GzDecoder::new(&answer[end..]).read_to_string(&mut text).unwrap();

@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 150_000;
 /// The page is complete when the script `settled` returns true.
 fn shows(name: &str, page: &str, url: &str, height: u32, settled: &str) {
     let place = |end: &str| PathBuf::from(format!("{}/tests/pictures/{name}.{end}", env!("CARGO_MANIFEST_DIR")));
-    let hash = |octets: &[u8]| VersionHash::of(octets).to_string();
+    let hash = |bytes: &[u8]| VersionHash::of(bytes).to_string();
     let recorded = |picture: &[u8]| format!("page {}\npicture {}\n", hash(page.as_bytes()), hash(picture));
     if std::env::var_os("UPDATE_DOCS").is_some() {
         let browser = Browser::start("").expect("a browser");
@@ -36,7 +36,7 @@ fn shows(name: &str, page: &str, url: &str, height: u32, settled: &str) {
         fs::write(place("txt"), recorded(&picture)).unwrap();
     }
     let picture = fs::read(place("png")).unwrap();
-    assert!(picture.starts_with(b"\x89PNG") && picture.len() as u64 <= MAX_BYTES, "{name}: {} octets", picture.len());
+    assert!(picture.starts_with(b"\x89PNG") && picture.len() as u64 <= MAX_BYTES, "{name}: {} bytes", picture.len());
     let is_of_page = fs::read_to_string(place("txt")).unwrap() == recorded(&picture);
     assert!(is_of_page, "{name}.png is of another page: run this test with UPDATE_DOCS=1, and look at it");
 }

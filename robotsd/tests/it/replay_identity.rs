@@ -60,7 +60,7 @@ impl Site {
 
     fn save(&self, url: &str, confirmed: u64, prefixes: &[&str]) {
         let hash: String =
-            hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|octet| format!("{octet:02x}")).collect();
+            hmac_sha256::Hash::hash(url.as_bytes()).iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         let saved = json!({ "url": url, "confirmed": confirmed, "body": prefixes.join("\n") });
         self.write(format!("state/evidence/{hash}.json"), saved.to_string());
     }

@@ -117,19 +117,19 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
     };
     wait_until("saved pages", || saved() > 0);
     running.end();
-    assert!(saved() <= BUDGET_KIB << 10, "{} octets", saved());
+    assert!(saved() <= BUDGET_KIB << 10, "{} bytes", saved());
 }
 
 #[test]
 fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     const SIZE: &str = ": the sitemap is larger than 50 MiB";
-    let mib = |begin: &str, octet: u8| {
-        let mut octets = begin.as_bytes().to_vec();
-        octets.resize(1 << 20, octet);
-        gzip(&octets)
+    let mib = |begin: &str, byte: u8| {
+        let mut bytes = begin.as_bytes().to_vec();
+        bytes.resize(1 << 20, byte);
+        gzip(&bytes)
     };
     // Each file has about 50 KiB and decompresses to 55 MiB.
-    let of = |begin: &str, octet| [gzip(begin.as_bytes()), mib("", octet).repeat(55)].concat();
+    let of = |begin: &str, byte| [gzip(begin.as_bytes()), mib("", byte).repeat(55)].concat();
     let good = "<urlset><url><loc>/good</loc></url></urlset>";
     let long = ": a tag, comment or text is longer than 2 MiB";
     let mut bursting: Vec<(Vec<u8>, &str)> = vec![
@@ -155,7 +155,7 @@ fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
     let robots: Vec<String> = (0..bursting.len())
         .map(|site| format!("User-agent: *\nDisallow: /cart/\nSitemap: http://s{site}.test/{site}.xml\n"))
         .collect();
-    let documents = bursting.iter().enumerate().map(|(site, (octets, _))| (format!("/{site}.xml"), octets.clone()));
+    let documents = bursting.iter().enumerate().map(|(site, (bytes, _))| (format!("/{site}.xml"), bytes.clone()));
     let upstream = Origin::of(documents);
     let folder = site(&upstream, &robots);
     let running = folder.start();

@@ -22,17 +22,17 @@ fn request(head: &str, body: &[u8]) -> Vec<u8> {
 fn sent(running: &Running, request: &[u8]) -> Vec<u8> {
     let mut stream = crate::harness::sent(running.address, request);
     let mut answer = Vec::new();
-    let mut octets = [0; 4096];
+    let mut bytes = [0; 4096];
     while !contains(&answer, b"second=1") {
-        let length = stream.read(&mut octets).unwrap();
+        let length = stream.read(&mut bytes).unwrap();
         assert!(length > 0, "{}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&octets[..length]);
+        answer.extend_from_slice(&bytes[..length]);
     }
     answer
 }
 
-fn contains(octets: &[u8], part: &[u8]) -> bool {
-    octets.windows(part.len()).any(|window| window == part)
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
 }
 
 #[test]

@@ -65,7 +65,7 @@ class Http1:
             body = await self.reader.readexactly(int(fields.get("content-length", 0)))
         except asyncio.IncompleteReadError as cut:
             self.close()
-            return 0, b"cut off after %d octets" % len(cut.partial)
+            return 0, b"cut off after %d bytes" % len(cut.partial)
         if fields.get("connection") == "close":
             self.close()
         return status, body
@@ -230,11 +230,11 @@ def status_of(block):
     if block[0] & 0x80:
         return {0x88: 200, 0x89: 204, 0x8A: 206, 0x8B: 304, 0x8C: 400, 0x8D: 404, 0x8E: 500}[block[0]]
     at = 2 if block[0] & 0x0F == 0x0F else 1
-    length, octets = block[at] & 0x7F, block[at + 1 : at + 1 + (block[at] & 0x7F)]
+    length, data = block[at] & 0x7F, block[at + 1 : at + 1 + (block[at] & 0x7F)]
     if not block[at] & 0x80:
-        return int(octets)
+        return int(data)
     text, code = "", ""
-    for bit in "".join(f"{octet:08b}" for octet in octets[:length]):
+    for bit in "".join(f"{byte:08b}" for byte in data[:length]):
         code += bit
         if code in DIGITS:
             text, code = text + DIGITS[code], ""
@@ -358,8 +358,8 @@ class Idle(asyncio.Protocol):
         self.crowd.work.under_way += 1
         self.transport.write(head("/robots.txt", "crawled.test"))
 
-    def data_received(self, octets):
-        self.got += octets
+    def data_received(self, data):
+        self.got += data
         if self.awaited and self.got.endswith(b"# end\n"):
             self.end(int(self.got[9:12]))
 
@@ -405,9 +405,9 @@ async def hostile(work, port, tls_port, pause):
     """Sends slow heads, aborted requests, resets, garbage, half handshakes, and streams that are reset immediately."""
     held, draw = [], random.Random(7)
 
-    def connection(to, octets):
+    def connection(to, data):
         one = socket.create_connection(("127.0.0.1", to), 2)
-        one.sendall(octets)
+        one.sendall(data)
         return one
 
     def reset(one):

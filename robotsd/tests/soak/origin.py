@@ -78,8 +78,8 @@ class Origin:
             accept = base64.b64encode(hashlib.sha1(key.encode() + WEBSOCKET).digest()).decode()
             start = f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
             writer.write(start.encode())
-            while octets := await reader.read(4096):
-                writer.write(octets)
+            while data := await reader.read(4096):
+                writer.write(data)
             return False
         content = page(target) + body
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(content) + content)

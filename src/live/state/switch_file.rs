@@ -133,8 +133,8 @@ impl Disk {
 
 /// Reports whether the file is empty or contains only zero bytes, as after a loss of data in the
 /// file system.
-fn is_blank(octets: &[u8]) -> bool {
-    octets.iter().all(|octet| *octet == 0)
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
 }
 
 /// Returns the bytes of a switch file with this position. The number of bytes is the same for `on`
@@ -151,9 +151,9 @@ fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let octets = in_place(enforcement);
-    file.write_all(&octets)?;
-    file.set_len(octets.len() as u64)?;
+    let bytes = in_place(enforcement);
+    file.write_all(&bytes)?;
+    file.set_len(bytes.len() as u64)?;
     file.sync_data()
 }
 

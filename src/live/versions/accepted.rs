@@ -151,9 +151,9 @@ impl AcceptedVersions {
             let is_kept = |version: &AcceptedVersion| {
                 version.standing == AcceptedState::RolledBack || kept.contains(&version.hash())
             };
-            let octets: usize =
+            let bytes: usize =
                 self.list.iter().filter(|version| !is_kept(version)).map(|version| version.version.bytes().len()).sum();
-            if self.list.len() <= MAX_VERSIONS && octets <= MAX_BYTES {
+            if self.list.len() <= MAX_VERSIONS && bytes <= MAX_BYTES {
                 return;
             }
             let mut all: Vec<&AcceptedVersion> = self.list.iter().collect();

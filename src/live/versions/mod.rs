@@ -70,11 +70,11 @@ impl VersionHash {
 
 /// Converts bytes to hex digits. No formatter is used, because it would be slower and the function
 /// is called for every log line about a refused request.
-fn hex(octets: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     let digit = |value: u8| b"0123456789abcdef"[usize::from(value & 15)];
-    let mut text = Vec::with_capacity(2 * octets.len());
-    for octet in octets {
-        text.extend_from_slice(&[digit(octet >> 4), digit(*octet)]);
+    let mut text = Vec::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        text.extend_from_slice(&[digit(byte >> 4), digit(*byte)]);
     }
     // Hex digits are always valid UTF-8.
     String::from_utf8(text).unwrap_or_default()
@@ -104,12 +104,12 @@ impl FromStr for VersionHash {
     fn from_str(text: &str) -> Result<Self, ValueError> {
         let error = || ValueError::new(text, "is not the hash of a version: write \"sha256:\" and all 64 hex digits");
         let digits = digits(text).filter(|digits| digits.len() == 64).ok_or_else(error)?;
-        let mut octets = [0; 32];
-        for (octet, pair) in octets.iter_mut().zip(digits.as_bytes().chunks(2)) {
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
             let pair = std::str::from_utf8(pair).ok();
-            *octet = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
+            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or_else(error)?;
         }
-        Ok(Self(octets))
+        Ok(Self(bytes))
     }
 }
 

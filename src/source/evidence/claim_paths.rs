@@ -378,8 +378,8 @@ mod tests {
     const REFUTED: Identity = Identity::Refuted(Refutation::NotListed);
     const SUSPECT: Identity = Identity::Undecided(UndecidedReason::SuspectPath);
 
-    fn address(octets: [u8; 4]) -> Option<PublicAddress> {
-        PublicAddress::of(Some(IpAddr::from(octets)), |_| false).ok()
+    fn address(bytes: [u8; 4]) -> Option<PublicAddress> {
+        PublicAddress::of(Some(IpAddr::from(bytes)), |_| false).ok()
     }
 
     fn path(site: &str) -> ClaimPath<'_> {

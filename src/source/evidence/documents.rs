@@ -31,8 +31,8 @@ impl Document for RangeList {
         Schedule { every: day, least: HOUR, most: day, retry_first: MINUTE, retry_most: HOUR, ..Schedule::default() }
     }
 
-    fn read(_: &EvidenceVersion, octets: &[u8]) -> Result<Self, String> {
-        Self::parse(octets).map_err(|error| error.to_string())
+    fn read(_: &EvidenceVersion, bytes: &[u8]) -> Result<Self, String> {
+        Self::parse(bytes).map_err(|error| error.to_string())
     }
 
     fn check_media_type(media_type: &str) -> Result<(), String> {
@@ -69,8 +69,8 @@ impl Document for KeySet {
         Schedule { least: 5 * MINUTE, retry_first, retry_most, ..Schedule::default() }
     }
 
-    fn read((): &(), octets: &[u8]) -> Result<Self, String> {
-        Self::parse(octets).map_err(|error| error.to_string())
+    fn read((): &(), bytes: &[u8]) -> Result<Self, String> {
+        Self::parse(bytes).map_err(|error| error.to_string())
     }
 
     fn check_media_type(_: &str) -> Result<(), String> {
@@ -109,8 +109,8 @@ impl Document for Registry {
         RangeList::schedule()
     }
 
-    fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String> {
-        let registry = reading(check_text(octets)?)?;
+    fn read(reading: &Self::Reading, bytes: &[u8]) -> Result<Self, String> {
+        let registry = reading(check_text(bytes)?)?;
         check_use(&registry)?;
         Ok(registry)
     }
@@ -165,7 +165,7 @@ impl ListCopy {
     fn saved(folder: &Path, url: &str) -> Result<Option<Self>, FollowError> {
         let url: FetchUrl = url.parse().map_err(|error| FollowError::new(format!("list {url:?}: {error}")))?;
         let Some(saved) = SavedDocuments::new(folder.to_owned()).read(&url)? else { return Ok(None) };
-        let list = RangeList::parse(&saved.octets)
+        let list = RangeList::parse(&saved.bytes)
             .map_err(|error| FollowError::new(format!("the saved copy of the list {url} cannot be used: {error}")))?;
         let confirmed = Some(saved.confirmed);
         Ok(Some(Self { list, origin: SAVED, confirmed, fetched: None }))
@@ -173,8 +173,8 @@ impl ListCopy {
 
     pub(super) fn of_file(path: &Path) -> Result<Self, FollowError> {
         let wrong = |why: &dyn std::fmt::Display| FollowError::new(format!("{}: {why}", path.display()));
-        let octets = file::read(path).map_err(|error| wrong(&error))?;
-        let list = RangeList::parse(&octets).map_err(|error| match error.position {
+        let bytes = file::read(path).map_err(|error| wrong(&error))?;
+        let list = RangeList::parse(&bytes).map_err(|error| match error.position {
             Some(_) => FollowError::new(format!("{}:{error}", path.display())),
             None => wrong(&error),
         })?;
@@ -213,9 +213,9 @@ const BROWSERS: &[&str] = &[
 
 /// Converts a fetched registry to a string. Rejects a registry that is not UTF-8, or that is an
 /// HTML or XML page.
-fn check_text(octets: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(octets).map_err(|error| {
-        let before = &octets[..error.valid_up_to()];
+fn check_text(bytes: &[u8]) -> Result<&str, String> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
         let line = memchr::memchr_iter(b'\n', before).count() + 1;
         format!("line {line} is not UTF-8")
     })?;
@@ -403,7 +403,7 @@ mod tests {
         assert!(ListCopy::saved(&lists, URL).expect("no folder yet").is_none());
         let confirmed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_000_000);
         let url = URL.parse().expect("a URL");
-        let save = |octets: &[u8]| documents.save(&url, octets, confirmed, &Validators::default()).expect("saved");
+        let save = |bytes: &[u8]| documents.save(&url, bytes, confirmed, &Validators::default()).expect("saved");
         save(b"8.8.8.0/24\n");
         let saved = ListCopy::saved(&lists, URL).expect("a list").expect("saved");
         assert_eq!((saved.list.prefixes, saved.confirmed), (1, Some(confirmed)));

@@ -111,8 +111,8 @@ pub(super) fn seconds(text: &[u8]) -> Option<Duration> {
 /// Splits a comma-separated list. Commas in quotes are not separators.
 fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
-    let parts = move |octet: &u8| {
-        match octet {
+    let parts = move |byte: &u8| {
+        match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' if is_quoted => is_escaped = true,
             b'"' => is_quoted = !is_quoted,

@@ -47,9 +47,9 @@ fn server(answer: &Arc<Mutex<&'static str>>) -> String {
 
 fn read_head(stream: &mut TcpStream) {
     let mut head = Vec::new();
-    let mut octet = [0];
-    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
-        head.push(octet[0]);
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
     }
 }
 

@@ -191,7 +191,7 @@ pub(in crate::source) fn without_secrets(url: &str) -> String {
     // like an invalid port. In this case, the `@` is after the delimiter, so the rest of the URL is
     // searched, too.
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-    let is_cut = !port.bytes().all(|octet| octet.is_ascii_digit());
+    let is_cut = !port.bytes().all(|byte| byte.is_ascii_digit());
     let shown = match (if is_cut { rest } else { authority }).rfind('@') {
         Some(at) => format!("…{}", &rest[at..]),
         None => rest.to_owned(),
@@ -220,20 +220,20 @@ fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
     }
-    let is_fine = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'-' | b'_');
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     (1..=255).contains(&host.len()) && host.bytes().all(is_fine) && !host.starts_with('.')
 }
 
 /// Percent-encodes bytes that are not allowed in a URL, because some servers send such bytes in
 /// `Location`.
-fn escaped(octets: &[u8]) -> String {
-    let mut text = String::with_capacity(octets.len());
-    for octet in octets {
-        match octet {
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
             0..=0x20 | 0x7F.. | b'"' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}' => {
-                text.push_str(&format!("%{octet:02X}"));
+                text.push_str(&format!("%{byte:02X}"));
             }
-            _ => text.push(char::from(*octet)),
+            _ => text.push(char::from(*byte)),
         }
     }
     text

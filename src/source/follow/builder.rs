@@ -88,8 +88,8 @@ impl<D: Document> FollowBuilder<DocumentSettings<D>> {
     pub fn saved(self) -> Result<Option<D>, FollowError> {
         let Some(folder) = self.folder else { return Ok(None) };
         let saved = SavedDocuments::new(folder).read(&self.followed.url)?;
-        let read = |octets: &[u8]| D::read(&self.followed.reading, octets).map_err(FollowError::new);
-        saved.map(|saved| read(&saved.octets)).transpose()
+        let read = |bytes: &[u8]| D::read(&self.followed.reading, bytes).map_err(FollowError::new);
+        saved.map(|saved| read(&saved.bytes)).transpose()
     }
 
     /// Starts the task that keeps the document up to date. If the saved copy cannot be used, also

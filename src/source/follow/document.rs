@@ -33,7 +33,7 @@ pub trait Document: Sized + Send + Sync + 'static {
     }
 
     /// Parses the document from bytes that may be untrusted.
-    fn read(reading: &Self::Reading, octets: &[u8]) -> Result<Self, String>;
+    fn read(reading: &Self::Reading, bytes: &[u8]) -> Result<Self, String>;
 
     /// Checks whether a response with this media type may contain the document.
     fn check_media_type(media_type: &str) -> Result<(), String> {
@@ -81,8 +81,8 @@ impl Document for Fragment {
     const GAP: Duration = MINUTE;
     type Reading = Arc<str>;
 
-    fn read(title: &Arc<str>, octets: &[u8]) -> Result<Self, String> {
-        Self::parse(title, octets).map_err(|error| error.to_string())
+    fn read(title: &Arc<str>, bytes: &[u8]) -> Result<Self, String> {
+        Self::parse(title, bytes).map_err(|error| error.to_string())
     }
 
     fn entries(&self) -> usize {

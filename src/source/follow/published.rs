@@ -384,19 +384,19 @@ impl<D: Document> Followed<D> {
     fn conclude(&self, outcome: FetchOutcome, now: SystemTime, roll: u32) {
         let taken = self.take(outcome, now, roll);
         if let Some(saved) = &self.saved {
-            let octets = match taken {
-                Taken::New(octets) => Some(octets),
+            let bytes = match taken {
+                Taken::New(bytes) => Some(bytes),
                 // The 304 response confirms the current version. The folder contains an older
                 // version if the current version could not be saved, so the hashes are compared.
                 Taken::Confirmed => {
                     let hash = self.held.load().as_ref().and_then(|held| held.hash);
                     let saved = saved.read(&self.url).ok().flatten();
-                    saved.filter(|saved| hash == Some(VersionHash::of(&saved.octets))).map(|saved| saved.octets.into())
+                    saved.filter(|saved| hash == Some(VersionHash::of(&saved.bytes))).map(|saved| saved.bytes.into())
                 }
                 Taken::Kept => None,
             };
-            if let Some(octets) = octets {
-                let is_saved = saved.save(&self.url, &octets, now, &self.validators());
+            if let Some(bytes) = bytes {
+                let is_saved = saved.save(&self.url, &bytes, now, &self.validators());
                 self.progress.lock().save_problem = is_saved.err().map(|error| error.to_string().into());
             }
         }
@@ -458,13 +458,13 @@ impl<D: Document> Followed<D> {
 
     /// Parses a document, which becomes the current version, or the pending version if it must be
     /// accepted first.
-    fn read(&self, octets: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
-        let document = D::read(&self.reading, octets)?;
+    fn read(&self, bytes: &[u8], now: SystemTime, interval: Duration) -> Result<(), String> {
+        let document = D::read(&self.reading, bytes)?;
         let held = self.held.load_full();
         let fetched = held.as_deref().filter(|held| matches!(held.origin, FETCHED | SAVED));
         let before = fetched.map(|held| &*held.document);
         before.map_or(Ok(()), |before| document.check_after(before))?;
-        let (hash, objection) = (VersionHash::of(octets), document.objection(before));
+        let (hash, objection) = (VersionHash::of(bytes), document.objection(before));
         {
             let mut progress = self.progress.lock();
             progress.waiting = None;
@@ -515,9 +515,9 @@ fn restore<D: Document>(
     reading: &D::Reading,
 ) -> Result<Option<(Held<D>, Validators)>, FollowError> {
     let Some(saved) = saved.read(url)? else { return Ok(None) };
-    let document = D::read(reading, &saved.octets).map_err(FollowError::new)?;
+    let document = D::read(reading, &saved.bytes).map_err(FollowError::new)?;
     let held = Held::new(document, SAVED, Some(saved.confirmed));
-    let hash = Some(VersionHash::of(&saved.octets));
+    let hash = Some(VersionHash::of(&saved.bytes));
     Ok(Some((Held { hash, ..held }, saved.validators(url))))
 }
 

@@ -22,7 +22,7 @@ pub(in crate::source) struct SavedDocuments(PathBuf);
 
 #[derive(Debug)]
 pub(in crate::source) struct SavedDocument {
-    pub(in crate::source) octets: Vec<u8>,
+    pub(in crate::source) bytes: Vec<u8>,
     pub(in crate::source) confirmed: SystemTime,
     etag: Option<String>,
     last_modified: Option<String>,
@@ -44,13 +44,13 @@ impl SavedDocuments {
     pub(in crate::source) fn save(
         &self,
         url: &FetchUrl,
-        octets: &[u8],
+        bytes: &[u8],
         confirmed: SystemTime,
         validators: &Validators,
     ) -> io::Result<()> {
         let text = |value: Option<&HeaderValue>| value.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let since = confirmed.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let body = std::str::from_utf8(octets).map_err(io::Error::other)?;
+        let body = std::str::from_utf8(bytes).map_err(io::Error::other)?;
         let written = json!({
             "url": url.unredacted(),
             "confirmed": since.as_secs(),
@@ -74,7 +74,7 @@ impl SavedDocuments {
         let confirmed = confirmed.and_then(|seconds| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)));
         match (text("body"), confirmed) {
             (Some(body), Some(confirmed)) => Ok(Some(SavedDocument {
-                octets: body.into_bytes(),
+                bytes: body.into_bytes(),
                 confirmed,
                 etag: text("etag"),
                 last_modified: text("last_modified"),
@@ -104,13 +104,13 @@ pub(in crate::source) fn write_json(path: &Path, text: &str) -> io::Result<()> {
 
 pub(in crate::source) fn read_json(path: &Path) -> Result<Option<Value>, String> {
     let failed = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     match fs::File::open(path) {
-        Ok(file) => file.take(MAX_BYTES).read_to_end(&mut octets).map_err(|error| failed(&error))?,
+        Ok(file) => file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| failed(&error))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(&error)),
     };
-    serde_json::from_slice(&octets).map(Some).map_err(|error| failed(&error))
+    serde_json::from_slice(&bytes).map(Some).map_err(|error| failed(&error))
 }
 
 /// The reason why a document cannot be kept up to date, or why its saved copy cannot be read.
@@ -148,7 +148,7 @@ mod tests {
         }
         for query in ["a", "b"] {
             let saved = documents.read(&url(query)).expect("a copy").expect("what was saved");
-            assert_eq!(saved.octets, query.as_bytes());
+            assert_eq!(saved.bytes, query.as_bytes());
         }
         assert!(documents.read(&url("c")).expect("no copy").is_none());
     }

@@ -98,7 +98,7 @@ fn is_met(fault: &str) -> Result<bool, String> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
     let output = command.env(super::recording::INSIDE, folder.path()).env(FAULT, fault).output().unwrap();
-    let said = |octets| String::from_utf8_lossy(octets).into_owned();
+    let said = |bytes| String::from_utf8_lossy(bytes).into_owned();
     if output.status.success() {
         Ok(said(&output.stdout).contains(UNWRITTEN))
     } else {

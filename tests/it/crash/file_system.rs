@@ -35,10 +35,10 @@ pub(crate) enum Fate {
 enum Change {
     /// Names in a folder that change together, and what they refer to.
     Names(Vec<(Inode, String, Option<Inode>)>),
-    Octets {
+    Bytes {
         file: Inode,
         at: usize,
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
     },
     Length {
         file: Inode,
@@ -74,10 +74,10 @@ impl FileSystem {
                 Some(file) if *is_emptied => self.change(Change::Length { file, length: 0 }),
                 Some(_) => {}
             },
-            Operation::Write { path, at, octets } => {
+            Operation::Write { path, at, bytes } => {
                 let file = self.known(path);
-                let at = at.unwrap_or_else(|| self.octets(file).len());
-                self.change(Change::Octets { file, at, octets: octets.clone() });
+                let at = at.unwrap_or_else(|| self.bytes(file).len());
+                self.change(Change::Bytes { file, at, bytes: bytes.clone() });
             }
             Operation::Resize { path, length } => {
                 let file = self.known(path);
@@ -109,7 +109,7 @@ impl FileSystem {
 
     pub(crate) fn fates(&self) -> Vec<&'static [Fate]> {
         let fates = |change: &Change| match change {
-            Change::Octets { octets, .. } if octets.len() > 1 => &[Fate::Kept, Fate::Lost, Fate::Cut, Fate::Zeros][..],
+            Change::Bytes { bytes, .. } if bytes.len() > 1 => &[Fate::Kept, Fate::Lost, Fate::Cut, Fate::Zeros][..],
             _ => &[Fate::Kept, Fate::Lost],
         };
         self.unsynced.iter().map(fates).collect()
@@ -128,7 +128,7 @@ impl FileSystem {
     pub(crate) fn shown(&self, fates: &[Fate]) -> String {
         let shown = |(change, fate): (&Change, &Fate)| match change {
             Change::Names(names) => format!("{fate:?} {names:?}"),
-            Change::Octets { file, at, octets } => format!("{fate:?} {} octets at {at} of {file}", octets.len()),
+            Change::Bytes { file, at, bytes } => format!("{fate:?} {} bytes at {at} of {file}", bytes.len()),
             Change::Length { file, length } => format!("{fate:?} length {length} of {file}"),
         };
         let lost = self.unsynced.iter().zip(fates).filter(|(_, fate)| **fate != Fate::Kept);
@@ -165,9 +165,9 @@ impl FileSystem {
         (self.known(path.parent().unwrap()), name.to_owned())
     }
 
-    fn octets(&self, file: Inode) -> &[u8] {
+    fn bytes(&self, file: Inode) -> &[u8] {
         match &self.seen[file] {
-            Node::File(octets) => octets,
+            Node::File(bytes) => bytes,
             Node::Folder(_) => panic!("a folder is not written"),
         }
     }
@@ -178,7 +178,7 @@ impl Change {
     fn is_of(&self, synced: Inode) -> bool {
         match self {
             Self::Names(names) => names.iter().any(|(folder, ..)| *folder == synced),
-            Self::Octets { file, .. } | Self::Length { file, .. } => *file == synced,
+            Self::Bytes { file, .. } | Self::Length { file, .. } => *file == synced,
         }
     }
 
@@ -196,11 +196,11 @@ impl Change {
                     };
                 }
             }
-            Self::Octets { file, at, octets } => {
+            Self::Bytes { file, at, bytes } => {
                 let Node::File(all) = &mut nodes[*file] else { panic!("a folder is not written") };
-                let count = if fate == Fate::Cut { octets.len() / 2 } else { octets.len() };
-                let zeros = vec![0; octets.len()];
-                let written = if fate == Fate::Zeros { &zeros } else { octets };
+                let count = if fate == Fate::Cut { bytes.len() / 2 } else { bytes.len() };
+                let zeros = vec![0; bytes.len()];
+                let written = if fate == Fate::Zeros { &zeros } else { bytes };
                 all.resize(all.len().max(at + count), 0);
                 all[*at..at + count].copy_from_slice(&written[..count]);
             }
@@ -214,8 +214,8 @@ impl Change {
 
 fn list(nodes: &[Node], inode: Inode, path: &Path, files: &mut Files) {
     match &nodes[inode] {
-        Node::File(octets) => {
-            files.insert(path.to_owned(), Some(octets.clone()));
+        Node::File(bytes) => {
+            files.insert(path.to_owned(), Some(bytes.clone()));
         }
         Node::Folder(names) => {
             files.insert(path.to_owned(), None);
@@ -227,11 +227,11 @@ fn list(nodes: &[Node], inode: Inode, path: &Path, files: &mut Files) {
 /// Creates files in an existing empty folder.
 pub(crate) fn make_files(files: &Files, folder: &Path) {
     // Folders sort before their contents.
-    for (path, octets) in files {
-        match octets {
+    for (path, bytes) in files {
+        match bytes {
             _ if path.as_os_str().is_empty() => {}
             None => fs::create_dir(folder.join(path)).unwrap(),
-            Some(octets) => fs::write(folder.join(path), octets).unwrap(),
+            Some(bytes) => fs::write(folder.join(path), bytes).unwrap(),
         }
     }
 }

@@ -254,7 +254,7 @@ fn a_rename_before_its_bytes_are_synced_is_found() {
             operations.swap(at - 1, at);
         }
     }
-    expect_found("a rename before its octets are synced", &operations);
+    expect_found("a rename before its bytes are synced", &operations);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(crate) enum Operation {
     Write {
         path: PathBuf,
         at: Option<usize>,
-        octets: Vec<u8>,
+        bytes: Vec<u8>,
     },
     Resize {
         path: PathBuf,
@@ -150,7 +150,7 @@ impl<'t> Reader<'t> {
         };
         let argument = |at: usize| arguments.get(at).unwrap_or_else(|| panic!("{line}"));
         if name == "statx" {
-            let path = octets(argument(1))?;
+            let path = bytes(argument(1))?;
             return String::from_utf8(path)
                 .ok()?
                 .strip_prefix(MARKS)?
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
             return None;
         }
         let count = || result.split(['<', ' ']).next().unwrap().parse::<usize>().unwrap_or_else(|_| panic!("{line}"));
-        let named = |at: usize| self.below(&octets(argument(at))?);
+        let named = |at: usize| self.below(&bytes(argument(at))?);
         let first = usize::from(is_at);
         if is_at && !argument(0).starts_with("AT_FDCWD") {
             assert!(self.opened(argument(0)).is_none(), "relative to a folder: {line}");
@@ -213,9 +213,9 @@ impl<'t> Reader<'t> {
                     }
                     Next::End => None,
                 };
-                let mut octets = if name == "write" { octets(argument(1))? } else { return None };
-                octets.truncate(count());
-                Some(Operation::Write { path, at, octets })
+                let mut bytes = if name == "write" { bytes(argument(1))? } else { return None };
+                bytes.truncate(count());
+                Some(Operation::Write { path, at, bytes })
             }
             _ => {
                 let text = format!("{arguments:?}");
@@ -242,7 +242,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn octets(quoted: &str) -> Option<Vec<u8>> {
+fn bytes(quoted: &str) -> Option<Vec<u8>> {
     unescaped(quoted.strip_prefix('"')?.strip_suffix('"')?)
 }
 
@@ -250,5 +250,5 @@ fn unescaped(text: &str) -> Option<Vec<u8>> {
     if !text.starts_with("\\x") {
         return Some(text.as_bytes().to_vec());
     }
-    text.split("\\x").skip(1).map(|octet| u8::from_str_radix(octet, 16).ok()).collect()
+    text.split("\\x").skip(1).map(|byte| u8::from_str_radix(byte, 16).ok()).collect()
 }

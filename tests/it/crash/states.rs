@@ -240,7 +240,7 @@ fn fates(choices: &[&[Fate]], most: usize, seed: u64) -> (Vec<Vec<Fate>>, bool) 
 /// Formats an operation on one line.
 pub(crate) fn shown(operation: &Operation) -> String {
     match operation {
-        Operation::Write { path, at, octets } => format!("Write {path:?} at {at:?}, {} octets", octets.len()),
+        Operation::Write { path, at, bytes } => format!("Write {path:?} at {at:?}, {} bytes", bytes.len()),
         other => format!("{other:?}"),
     }
 }

@@ -35,8 +35,8 @@ fn fetch(url: &str) -> FetchOutcome {
     fetch_with(patient(), url, None)
 }
 
-fn answer_to(octets: impl Into<Vec<u8>>) -> FetchOutcome {
-    fetch(&Server::saying(octets).url("/robots.txt"))
+fn answer_to(bytes: impl Into<Vec<u8>>) -> FetchOutcome {
+    fetch(&Server::saying(bytes).url("/robots.txt"))
 }
 
 /// Returns how a crawler interprets the outcome: `allow`, `disallow`, or the body.
@@ -190,20 +190,20 @@ fn an_unknown_name_and_a_failed_connection_are_failures() {
 
 #[test]
 fn a_truncated_response_is_an_error() {
-    for octets in [
+    for bytes in [
         "",
         "HTTP/1.1 200 OK\r\n",
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n# half",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n# half",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n# half\r\n",
     ] {
-        assert_eq!(kind(answer_to(octets)), FetchErrorKind::Broken, "{octets:?}");
+        assert_eq!(kind(answer_to(bytes)), FetchErrorKind::Broken, "{bytes:?}");
     }
 }
 
 #[test]
 fn an_invalid_response_is_a_failure() {
-    for octets in [
+    for bytes in [
         &b"\x00\xff\x00\xff"[..],
         b"<html>\r\n\r\n",
         b"SSH-2.0-OpenSSH_9.2\r\n",
@@ -218,8 +218,8 @@ fn an_invalid_response_is_a_failure() {
         b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
         b"HTTP/1.1 600 Odd\r\nContent-Length: 0\r\n\r\n",
     ] {
-        let shown = String::from_utf8_lossy(octets);
-        assert_eq!(reading(answer_to(octets)), "disallow", "{shown:?}");
+        let shown = String::from_utf8_lossy(bytes);
+        assert_eq!(reading(answer_to(bytes)), "disallow", "{shown:?}");
     }
 }
 

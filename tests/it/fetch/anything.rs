@@ -34,8 +34,8 @@ fn answers() -> impl Strategy<Value = Vec<u8>> {
 
 #[test]
 fn whatever_a_server_sends_harms_nothing() {
-    let octets = Arc::new(Mutex::new(robots("# good").into_bytes()));
-    let served = octets.clone();
+    let bytes = Arc::new(Mutex::new(robots("# good").into_bytes()));
+    let served = bytes.clone();
     let server = Server::start(move |_, stream| drop(stream.write_all(&served.lock().unwrap())));
     let fetcher = Fetcher::builder().fetch_within(PATIENCE).start().unwrap();
     let live = LiveRobots::url(&server.url("/robots.txt")).unwrap();
@@ -49,7 +49,7 @@ fn whatever_a_server_sends_harms_nothing() {
         ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. }
     ));
     proptest!(ProptestConfig::with_cases(500), |(answer in answers())| {
-        octets.lock().unwrap().clone_from(&answer);
+        bytes.lock().unwrap().clone_from(&answer);
         let reload = live.reload_blocking();
         prop_assert!(!reload.to_string().contains('\n'), "one line");
         let snapshot = live.snapshot();
@@ -60,7 +60,7 @@ fn whatever_a_server_sends_harms_nothing() {
             _ => {}
         }
     });
-    *octets.lock().unwrap() = robots("# good again").into_bytes();
+    *bytes.lock().unwrap() = robots("# good again").into_bytes();
     assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Published { .. }));
     assert_eq!(&live.snapshot().content.as_ref().unwrap().body()[..], b"# good again");
 }

@@ -103,7 +103,7 @@ fn a_body_is_streamed_as_far_as_requested_and_reports_truncation() {
         let answer = answer.unwrap();
         assert_eq!((answer.address, answer.status, answer.body), (Some(server.address), StatusCode::OK, vec![]));
         let whole = usize::try_from(most).unwrap().min(large.len());
-        assert!(body == large.as_bytes()[..whole] && error.is_none(), "{most}: {} octets, {error:?}", body.len());
+        assert!(body == large.as_bytes()[..whole] && error.is_none(), "{most}: {} bytes, {error:?}", body.len());
     }
     let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
     let (answer, body, error) = read(get(&server.url("/")));

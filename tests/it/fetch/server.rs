@@ -51,9 +51,9 @@ impl Server {
     }
 
     /// Starts a server that always sends the same bytes.
-    pub(super) fn saying(octets: impl Into<Vec<u8>>) -> Self {
-        let octets = octets.into();
-        Self::start(move |_, stream| drop(stream.write_all(&octets)))
+    pub(super) fn saying(bytes: impl Into<Vec<u8>>) -> Self {
+        let bytes = bytes.into();
+        Self::start(move |_, stream| drop(stream.write_all(&bytes)))
     }
 
     pub(super) fn url(&self, target: &str) -> String {
@@ -61,10 +61,9 @@ impl Server {
     }
 
     /// Changes the response from now on.
-    pub(super) fn now_says(&self, octets: impl Into<Vec<u8>>) {
-        let octets = octets.into();
-        *self.answer.lock().unwrap() =
-            Arc::new(move |_: &str, stream: &mut dyn Stream| drop(stream.write_all(&octets)));
+    pub(super) fn now_says(&self, bytes: impl Into<Vec<u8>>) {
+        let bytes = bytes.into();
+        *self.answer.lock().unwrap() = Arc::new(move |_: &str, stream: &mut dyn Stream| drop(stream.write_all(&bytes)));
     }
 
     pub(super) fn heads(&self) -> Vec<String> {
@@ -77,10 +76,10 @@ impl Server {
 
     fn serve(&self, stream: &mut dyn Stream) {
         let mut head = Vec::new();
-        let mut octet = [0];
+        let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
-            match stream.read(&mut octet) {
-                Ok(1) => head.push(octet[0]),
+            match stream.read(&mut byte) {
+                Ok(1) => head.push(byte[0]),
                 _ => return,
             }
         }

@@ -92,7 +92,7 @@ fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
         "{reloaded}"
     );
     server.now_says(robots("# up"));
-    wait_for("the origin's octets", || body(&live).as_deref() == Some("# up"));
+    wait_for("the origin's bytes", || body(&live).as_deref() == Some("# up"));
 }
 
 #[tokio::test]
@@ -123,7 +123,7 @@ fn a_start_that_must_not_fail_silently_waits_and_fails() {
 #[test]
 fn every_failure_keeps_the_last_good_version() {
     let (server, live) = good();
-    for (octets, kind) in [
+    for (bytes, kind) in [
         (response("500 I", "", "x"), RejectionKind::Unreachable),
         (response("429 T", "", "x"), RejectionKind::Unreachable),
         (String::new(), RejectionKind::Unreachable),
@@ -145,8 +145,8 @@ fn every_failure_keeps_the_last_good_version() {
         ("HTTP/1.1 200 OK\r\nContent-Length: 999999999\r\n\r\n# a".to_owned(), RejectionKind::TooLarge),
         (format!("HTTP/1.1 200 OK\r\n\r\n{}", "#".repeat((8 << 20) + 1)), RejectionKind::TooLarge),
     ] {
-        let shown: String = octets.chars().take(120).collect();
-        server.now_says(octets);
+        let shown: String = bytes.chars().take(120).collect();
+        server.now_says(bytes);
         let reloaded = reload(&live);
         assert_eq!(kept(&reloaded), kind, "{shown:?}: {reloaded}");
         assert!(reloaded.to_string().ends_with("stays live"), "{reloaded}");

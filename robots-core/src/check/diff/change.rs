@@ -81,8 +81,8 @@ impl Breadth {
 
 fn is_about_all(rule: Rule<'_>) -> bool {
     match rule.pattern() {
-        [b'/', rest @ ..] => rest.iter().all(|octet| *octet == b'*'),
-        pattern => pattern.iter().all(|octet| *octet == b'*'),
+        [b'/', rest @ ..] => rest.iter().all(|byte| *byte == b'*'),
+        pattern => pattern.iter().all(|byte| *byte == b'*'),
     }
 }
 

@@ -87,7 +87,7 @@ pub(super) fn paths(
         }
     }
     let as_compared = |pattern: &&[u8]| {
-        let is_plain = pattern.starts_with(b"/") && !pattern.iter().any(|octet| matches!(octet, b'*' | b'%'));
+        let is_plain = pattern.starts_with(b"/") && !pattern.iter().any(|byte| matches!(byte, b'*' | b'%'));
         (compared(pattern, before.rules.reading()), is_plain)
     };
     let (every, changed): (Vec<_>, Vec<_>) =
@@ -110,9 +110,9 @@ pub(super) fn paths(
 
 /// Returns a filler that no pattern contains, so that no rule matches the filler by accident.
 fn unused_text(patterns: &[&[u8]]) -> Vec<u8> {
-    let is_unused = |octet: &u8| !patterns.iter().any(|pattern| pattern.contains(octet));
-    let octet = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
-    octet.map_or_else(|| b"~-~".to_vec(), |octet| vec![octet])
+    let is_unused = |byte: &u8| !patterns.iter().any(|pattern| pattern.contains(byte));
+    let byte = (b'a'..=b'z').rev().chain(b'0'..=b'9').chain(b'A'..=b'Z').find(is_unused);
+    byte.map_or_else(|| b"~-~".to_vec(), |byte| vec![byte])
 }
 
 /// Returns the rules of the selected groups, each as a flag and its pattern. The flag is true for
@@ -215,7 +215,7 @@ impl Paths {
 /// Returns the shortest path that both patterns match. `None` if there is no such path or the
 /// budget of search states is used up.
 fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<u8>> {
-    let literal = |pattern: &[u8]| pattern.iter().take_while(|octet| !matches!(octet, b'*' | b'$')).count();
+    let literal = |pattern: &[u8]| pattern.iter().take_while(|byte| !matches!(byte, b'*' | b'$')).count();
     let common = literal(one).min(literal(other));
     if one[..common] != other[..common] {
         return None;
@@ -247,10 +247,10 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
         }
         match (at, other_at) {
             (Some(b'*'), Some(b'*')) => {}
-            (Some(b'*'), Some(octet)) => open.push_back((state + 1, Some((state, Some(*octet))))),
-            (Some(octet), Some(b'*')) => open.push_back((state + width, Some((state, Some(*octet))))),
-            (Some(octet), Some(same)) if octet == same => {
-                open.push_back((state + width + 1, Some((state, Some(*octet)))));
+            (Some(b'*'), Some(byte)) => open.push_back((state + 1, Some((state, Some(*byte))))),
+            (Some(byte), Some(b'*')) => open.push_back((state + width, Some((state, Some(*byte))))),
+            (Some(byte), Some(same)) if byte == same => {
+                open.push_back((state + width + 1, Some((state, Some(*byte)))));
             }
             _ => {}
         }
@@ -258,8 +258,8 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
     let mut rest = Vec::new();
     let mut state = end;
     while state != start {
-        let (before, octet) = from[state]?;
-        rest.extend(octet);
+        let (before, byte) = from[state]?;
+        rest.extend(byte);
         state = before;
     }
     Some(prefix.iter().copied().chain(rest.into_iter().rev()).collect())
@@ -283,7 +283,7 @@ fn body(pattern: &[u8]) -> (&[u8], bool) {
 }
 
 fn fill(body: &[u8], filler: &[u8]) -> Vec<u8> {
-    body.split(|octet| *octet == b'*').collect::<Vec<_>>().join(filler)
+    body.split(|byte| *byte == b'*').collect::<Vec<_>>().join(filler)
 }
 
 #[cfg(test)]

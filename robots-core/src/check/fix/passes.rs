@@ -165,7 +165,7 @@ pub(super) struct Prover {
     options: Options,
     found: BTreeMap<&'static str, usize>,
     content: OnceCell<Option<EffectiveContent>>,
-    octets: Cell<usize>,
+    bytes: Cell<usize>,
     compared: Cell<usize>,
     /// Remaining number of path-by-path comparisons that may find a changed effect (`MAX_CHANGES`).
     changes: Cell<usize>,
@@ -193,7 +193,7 @@ impl Prover {
 
     fn with(file: &RobotsTxt, base: Vec<Edit>, before: RobotsTxt, report: &Report, options: &Options) -> Self {
         Self {
-            octets: Cell::new(MAX_BYTES.max(before.bytes().len() + 1)),
+            bytes: Cell::new(MAX_BYTES.max(before.bytes().len() + 1)),
             file: file.clone(),
             base,
             before,
@@ -289,7 +289,7 @@ impl Prover {
     /// Selects candidates from `of` whose joint application has the outcome `worst` or a better
     /// one. All indexes refer to `candidates`.
     fn apply_together(&self, candidates: &[Candidate], of: &[usize], worst: EditOutcome) -> Vec<usize> {
-        self.octets.set(MAX_BYTES.max(self.before.bytes().len() + 1));
+        self.bytes.set(MAX_BYTES.max(self.before.bytes().len() + 1));
         self.compared.set(MAX_COMPARED);
         self.changes.set(MAX_CHANGES_TOGETHER);
         let mut accepted = Vec::new();
@@ -314,8 +314,8 @@ impl Prover {
     fn outcome<'c>(&self, candidates: impl IntoIterator<Item = &'c Candidate>, may_diff: bool) -> EditOutcome {
         let candidates: Vec<&Candidate> = candidates.into_iter().collect();
         let length = self.before.bytes().len() + 1;
-        let Some(left) = self.octets.get().checked_sub(length) else { return EditOutcome::NotCorrected };
-        self.octets.set(left);
+        let Some(left) = self.bytes.get().checked_sub(length) else { return EditOutcome::NotCorrected };
+        self.bytes.set(left);
         let edits = candidates.iter().flat_map(|candidate| &candidate.edits);
         let after = RobotsTxt::parse(Edit::apply(self.file.bytes(), self.base.iter().chain(edits)));
         let mut corrected: BTreeMap<&'static str, usize> = BTreeMap::new();

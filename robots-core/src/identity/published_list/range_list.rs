@@ -75,17 +75,17 @@ impl RangeList {
     /// Returns an error in these cases: the format is not supported, the list is larger than 1 MiB,
     /// it has no valid prefix or more than 50,000, or a prefix is shorter than `/8` (IPv4) or `/19`
     /// (IPv6).
-    pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
         let error = DocumentError::new;
-        if octets.len() > MAX_BYTES {
-            let message = format!("the list has {} bytes, but at most {MAX_BYTES} are allowed", octets.len());
+        if bytes.len() > MAX_BYTES {
+            let message = format!("the list has {} bytes, but at most {MAX_BYTES} are allowed", bytes.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
-        let octets = octets.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(octets);
-        let (prefixes, skipped, created) = match octets.trim_ascii_start().first() {
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let (prefixes, skipped, created) = match bytes.trim_ascii_start().first() {
             // `read_json` rejects a JSON array with a better error message than `text::read`.
-            Some(b'{' | b'[') => read_json(octets)?,
-            _ => (text::read(octets)?, 0, None),
+            Some(b'{' | b'[') => read_json(bytes)?,
+            _ => (text::read(bytes)?, 0, None),
         };
         if prefixes.is_empty() {
             let message = format!("the list contains no valid prefix: {CONVERT}");
@@ -134,8 +134,8 @@ const MAX_TIME_LENGTH: usize = 64;
 /// The prefixes of a list, the number of skipped elements, and the creation time of the list.
 type ListEntries = (Vec<Network>, usize, Option<Box<str>>);
 
-fn read_json(octets: &[u8]) -> Result<ListEntries, DocumentError> {
-    let value: Value = serde_json::from_slice(octets).map_err(|error| {
+fn read_json(bytes: &[u8]) -> Result<ListEntries, DocumentError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| {
         let message = format!("the list is not JSON: {problem}", problem = without_place(&error));
         DocumentError::new(DocumentErrorKind::InvalidJson, message).at(error.line(), error.column())
     })?;
@@ -211,8 +211,8 @@ mod tests {
     use super::*;
     use crate::identity::RangeList;
 
-    fn kind(octets: impl AsRef<[u8]>) -> DocumentErrorKind {
-        RangeList::parse(octets.as_ref()).expect_err("no list").kind
+    fn kind(bytes: impl AsRef<[u8]>) -> DocumentErrorKind {
+        RangeList::parse(bytes.as_ref()).expect_err("no list").kind
     }
 
     #[test]

@@ -8,8 +8,8 @@ use crate::agent::Network;
 pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
-pub(super) fn read(octets: &[u8]) -> Result<Vec<Network>, DocumentError> {
-    let Ok(text) = std::str::from_utf8(octets) else { return Err(unknown("the document is not UTF-8", 1, 1)) };
+pub(super) fn read(bytes: &[u8]) -> Result<Vec<Network>, DocumentError> {
+    let Ok(text) = std::str::from_utf8(bytes) else { return Err(unknown("the document is not UTF-8", 1, 1)) };
     if text.trim_start().starts_with('<') {
         return Err(unknown("the document is HTML or XML", 1, 1));
     }

@@ -77,7 +77,7 @@ impl SignatureCandidate {
         let Some(input) = message.field("signature-input") else { return Vec::new() };
         let dictionary = match &input {
             FieldValue::Text(input) => read::<Dictionary>(input).map(|dictionary| (input, dictionary)),
-            FieldValue::OtherOctets => None,
+            FieldValue::OtherBytes => None,
         };
         let Some((input, dictionary)) = dictionary else {
             // If there is no `Signature-Agent`, an invalid `Signature-Input` is ignored, because
@@ -93,7 +93,7 @@ impl SignatureCandidate {
         let signatures = match &signatures {
             None => Ok(Dictionary::default()),
             Some(FieldValue::Text(signatures)) => read(signatures).ok_or(UNPARSABLE),
-            Some(FieldValue::OtherOctets) => Err(UNPARSABLE),
+            Some(FieldValue::OtherBytes) => Err(UNPARSABLE),
         };
         let candidate = |(label, member): (&str, &ListEntry)| {
             let (ListEntry::InnerList(list), Some(raw)) = (member, as_received(input, label)) else {

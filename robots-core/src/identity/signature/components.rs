@@ -137,7 +137,7 @@ fn value(item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<S
     };
     // A derived value may contain line breaks, because the caller may pass any string as the
     // request target.
-    let is_line = value.bytes().all(|octet| matches!(octet, b'\t' | b' '..=b'~'));
+    let is_line = value.bytes().all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
     if is_line { Ok(value) } else { Err(Refutation::ComponentUnsupported) }
 }
 
@@ -159,13 +159,13 @@ fn derived(name: &str, message: &MessageHead<'_>) -> Result<String, Refutation> 
 /// Returns the value of a field or, if the component has the parameter `key`, of a member of a
 /// dictionary field (RFC 9421, section 2.1).
 fn field(name: &str, item: &Item, message: &MessageHead<'_>, budget: &mut usize) -> Result<String, Refutation> {
-    let is_name_octet = |octet: u8| octet.is_ascii_graphic() && !octet.is_ascii_uppercase();
-    if name.is_empty() || !name.bytes().all(is_name_octet) || !item.params.keys().all(|key| key.as_str() == "key") {
+    let is_name_byte = |byte: u8| byte.is_ascii_graphic() && !byte.is_ascii_uppercase();
+    if name.is_empty() || !name.bytes().all(is_name_byte) || !item.params.keys().all(|key| key.as_str() == "key") {
         return Err(Refutation::ComponentUnsupported);
     }
     let value = match message.field(name) {
         None => return Err(Refutation::ComponentMissing),
-        Some(FieldValue::OtherOctets) => return Err(Refutation::ComponentUnsupported),
+        Some(FieldValue::OtherBytes) => return Err(Refutation::ComponentUnsupported),
         Some(FieldValue::Text(value)) => value,
     };
     *budget = budget.checked_sub(value.len()).ok_or(Refutation::ComponentUnsupported)?;

@@ -8,7 +8,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::Ipv6Addr;
 
-use crate::identity::name_pattern::{is_label_octet, is_name};
+use crate::identity::name_pattern::{is_label_byte, is_name};
 use crate::rules::{Authority, Port};
 
 /// Well-known path of the key directory on a host.
@@ -55,11 +55,11 @@ impl DirectoryUrl {
     /// Returns an error if the string is not an `https` URL, or if URL parsers could interpret the
     /// string in different ways.
     pub fn parse(text: &str) -> Result<Self, DirectoryUrlError> {
-        let is_url_octet = |octet: u8| {
-            octet.is_ascii_graphic()
-                && !matches!(octet, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
+        let is_url_byte = |byte: u8| {
+            byte.is_ascii_graphic()
+                && !matches!(byte, b'"' | b'#' | b'<' | b'>' | b'\\' | b'^' | b'`' | b'{' | b'|' | b'}')
         };
-        if text.len() > MAX_BYTES || !text.bytes().all(is_url_octet) {
+        if text.len() > MAX_BYTES || !text.bytes().all(is_url_byte) {
             return Err(DirectoryUrlError::Malformed);
         }
         let (scheme, rest) = text.split_once(':').ok_or(DirectoryUrlError::Malformed)?;
@@ -104,7 +104,7 @@ fn is_host(host: &str) -> bool {
     if let Some(address) = host.strip_prefix('[') {
         return address.strip_suffix(']').is_some_and(|address| address.parse::<Ipv6Addr>().is_ok());
     }
-    is_name(host, is_label_octet)
+    is_name(host, is_label_byte)
 }
 
 impl fmt::Display for DirectoryUrl {

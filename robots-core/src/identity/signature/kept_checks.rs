@@ -43,26 +43,26 @@ impl KeptChecks {
     /// has no `Signature-Input` and is therefore not signed.
     pub fn lines(message: &MessageHead<'_>) -> Option<Vec<u8>> {
         const END: [u8; 2] = u16::MAX.to_le_bytes();
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for name in SIGNATURE_FIELDS {
             message.for_each_line(name, &mut |line| {
                 // If a line is longer than `MAX_BYTES`, the results are not cached, so the rest of
                 // the line need not be copied.
                 let line = &line[..line.len().min(MAX_BYTES)];
-                if octets.len() <= MAX_BYTES {
-                    if octets.is_empty() {
-                        octets.reserve(1024);
+                if bytes.len() <= MAX_BYTES {
+                    if bytes.is_empty() {
+                        bytes.reserve(1024);
                     }
-                    octets.extend_from_slice(&(line.len() as u16).to_le_bytes());
-                    octets.extend_from_slice(line);
+                    bytes.extend_from_slice(&(line.len() as u16).to_le_bytes());
+                    bytes.extend_from_slice(line);
                 }
             });
-            if octets.is_empty() {
+            if bytes.is_empty() {
                 return None;
             }
-            octets.extend_from_slice(&END);
+            bytes.extend_from_slice(&END);
         }
-        Some(octets)
+        Some(bytes)
     }
 
     /// Returns the cache key of a request. Requests have the same key if their signature fields

@@ -48,14 +48,14 @@ impl KeySet {
     ///
     /// Returns an error if the bytes are not a key set, or if the set is larger than 64 KiB or has
     /// more than 32 keys. The caller should then keep the previous keys.
-    pub fn parse(octets: &[u8]) -> Result<Self, DocumentError> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, DocumentError> {
         let error = |kind, message: String| DocumentError::new(kind, message);
-        if octets.len() > MAX_BYTES {
+        if bytes.len() > MAX_BYTES {
             let message =
-                format!("the key set has {size} bytes, but at most {MAX_BYTES} are allowed", size = octets.len());
+                format!("the key set has {size} bytes, but at most {MAX_BYTES} are allowed", size = bytes.len());
             return Err(error(DocumentErrorKind::TooLarge, message));
         }
-        let value: Value = serde_json::from_slice(octets)
+        let value: Value = serde_json::from_slice(bytes)
             .map_err(|cause| error(DocumentErrorKind::InvalidJson, format!("the key set is not JSON: {cause}")))?;
         let no_key_set = || {
             let message = "the JSON is neither a JWK Set, {\"keys\":[…]}, nor a JWK, {\"kty\":\"OKP\",…}";
@@ -114,8 +114,8 @@ impl VerifyingKey {
         if !is_ed25519 || !is_for_signatures || !text("alg").is_none_or(is_alg) {
             return None;
         }
-        let octets = URL_SAFE_NO_PAD.decode(text("x")?.trim_end_matches('=')).ok()?;
-        let key: [u8; 32] = octets.try_into().ok()?;
+        let bytes = URL_SAFE_NO_PAD.decode(text("x")?.trim_end_matches('=')).ok()?;
+        let key: [u8; 32] = bytes.try_into().ok()?;
         is_usable(&key).then_some(Self(key))
     }
 
@@ -127,8 +127,8 @@ impl VerifyingKey {
         URL_SAFE_NO_PAD.encode(digest(&SHA256, members.as_bytes()))
     }
 
-    pub(super) fn verifies(&self, signature: &[u8], octets: &[u8]) -> bool {
-        ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &self.0).verify(octets, signature).is_ok()
+    pub(super) fn verifies(&self, signature: &[u8], bytes: &[u8]) -> bool {
+        ring::signature::UnparsedPublicKey::new(&ring::signature::ED25519, &self.0).verify(bytes, signature).is_ok()
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_key_that_verifies_what_was_not_signed_is_skipped() {
-        let octets = |hex: &str| -> [u8; 32] {
+        let bytes = |hex: &str| -> [u8; 32] {
             let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
             std::array::from_fn(digit)
         };
@@ -242,7 +242,7 @@ mod tests {
             format!("ff{f}7f"),
         ] {
             for sign in [0, 0x80] {
-                let mut key = octets(&hex);
+                let mut key = bytes(&hex);
                 key[31] |= sign;
                 assert!(!is_usable(&key), "{hex} {sign}");
                 let x = URL_SAFE_NO_PAD.encode(key);
@@ -250,12 +250,12 @@ mod tests {
             }
         }
         assert!(is_usable(&TEST_KEY));
-        assert!(is_usable(&octets(&format!("eb{f}7f"))));
+        assert!(is_usable(&bytes(&format!("eb{f}7f"))));
         // With this key, a signature that consists of a byte 1 and zeros would be valid for any
         // message.
         let mut forged = [0; 64];
         forged[0] = 1;
-        let neutral = VerifyingKey(octets(&format!("01{}", "00".repeat(31))));
+        let neutral = VerifyingKey(bytes(&format!("01{}", "00".repeat(31))));
         assert!(neutral.verifies(&forged, b"anything"), "the reason for the rule");
     }
 

@@ -46,16 +46,16 @@ impl<'a> MessageHead<'a> {
     }
 
     /// Returns the value of a field: its lines, trimmed and joined with `, `. `None` if the request
-    /// does not have the field, and [`FieldValue::OtherOctets`] if the value has bytes that a
+    /// does not have the field, and [`FieldValue::OtherBytes`] if the value has bytes that a
     /// signature base cannot contain.
     pub(super) fn field(&self, name: &str) -> Option<FieldValue> {
         let mut value: Option<String> = None;
         let mut is_text = true;
         self.fields.for_each_line(name, &mut |line| {
             let line = trimmed(line);
-            let is_fine = |octet: &u8| matches!(octet, b'\t' | b' '..=b'~');
+            let is_fine = |byte: &u8| matches!(byte, b'\t' | b' '..=b'~');
             match std::str::from_utf8(line) {
-                Ok(line) if line.bytes().all(|octet| is_fine(&octet)) => match &mut value {
+                Ok(line) if line.bytes().all(|byte| is_fine(&byte)) => match &mut value {
                     Some(value) => {
                         value.push_str(", ");
                         value.push_str(line);
@@ -68,7 +68,7 @@ impl<'a> MessageHead<'a> {
                 }
             }
         });
-        value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherOctets })
+        value.map(|value| if is_text { FieldValue::Text(value) } else { FieldValue::OtherBytes })
     }
 
     /// Returns the value of a field. `None` if the field is missing, or if its value contains bytes
@@ -76,7 +76,7 @@ impl<'a> MessageHead<'a> {
     pub(super) fn text(&self, name: &str) -> Option<String> {
         match self.field(name)? {
             FieldValue::Text(value) => Some(value),
-            FieldValue::OtherOctets => None,
+            FieldValue::OtherBytes => None,
         }
     }
 
@@ -147,7 +147,7 @@ pub(super) enum FieldValue {
     Text(String),
     /// The field value has bytes that a signature base cannot contain. A signature base is ASCII,
     /// and a line feed ends a component (RFC 9421, section 2.5).
-    OtherOctets,
+    OtherBytes,
 }
 
 fn trimmed(mut line: &[u8]) -> &[u8] {

@@ -26,7 +26,7 @@ mod parameters;
 mod structured_field;
 
 #[cfg(any(test, fuzzing))]
-pub(super) mod test_octets;
+pub(super) mod test_any_input;
 #[cfg(test)]
 mod tests;
 

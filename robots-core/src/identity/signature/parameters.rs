@@ -92,7 +92,7 @@ pub(super) fn directory(
 ) -> Result<DirectoryUrl, MethodOutcome> {
     let value = match message.field(FIELD) {
         None => return Err(MethodOutcome::Undecided(UndecidedReason::AgentAbsent)),
-        Some(FieldValue::OtherOctets) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
+        Some(FieldValue::OtherBytes) => return Err(MethodOutcome::Failed(Refutation::Unparsable)),
         Some(FieldValue::Text(value)) => value,
     };
     named(&value, label, &components.members_of(FIELD)).map_err(MethodOutcome::Failed)

@@ -176,7 +176,7 @@ fn published_vectors_verify() {
         let fields = [("signature-agent", text("agent"))];
         let fields = fields.as_slice();
         let message = MessageHead::new("GET", "https", Some(text("authority")), "/", &fields);
-        let raw = as_received(text("input"), "sig2").expect("its octets");
+        let raw = as_received(text("input"), "sig2").expect("its bytes");
         let components = Components::of(list, raw).expect("components");
         let base = components.base(&message).expect("a base");
         let directory = super::parameters::directory(&message, "sig2", &components).expect("a directory");

@@ -83,10 +83,10 @@ impl<'c> IndexBuilder<'c> {
     fn root(&mut self, ranks: &[Rank]) -> u32 {
         let (mut keys, mut wildcards) = (Vec::with_capacity(ranks.len()), Vec::new());
         for rank in ranks {
-            let (octets, rest) = text::split_prefix(self.candidates.text(*rank));
+            let (bytes, rest) = text::split_prefix(self.candidates.text(*rank));
             match text::tail(rest) {
-                Tail::Open => keys.push(Key { octets, kind: KeyKind::Open(*rank) }),
-                Tail::End => keys.push(Key { octets, kind: KeyKind::End(*rank) }),
+                Tail::Open => keys.push(Key { bytes, kind: KeyKind::Open(*rank) }),
+                Tail::End => keys.push(Key { bytes, kind: KeyKind::End(*rank) }),
                 Tail::Wild => wildcards.extend(self.first_of_its_pattern(*rank)),
             }
         }
@@ -128,10 +128,10 @@ impl<'c> IndexBuilder<'c> {
             }
             let start = self.wildcards.len();
             self.wildcards.extend_from_slice(same);
-            let octets = prefix(&same[0]);
-            keys.push(Key { octets, kind: KeyKind::List(self.lists.len() as u32) });
+            let bytes = prefix(&same[0]);
+            keys.push(Key { bytes, kind: KeyKind::List(self.lists.len() as u32) });
             let wildcards = Run::of(start..self.wildcards.len());
-            self.lists.push(WildcardList { wildcards, prefix: octets.len() as u32, above: NO_LIST });
+            self.lists.push(WildcardList { wildcards, prefix: bytes.len() as u32, above: NO_LIST });
         }
         many.sort_unstable_by_key(|wildcard| wildcard.rank);
         many

@@ -53,14 +53,14 @@ impl Grams {
         for wildcard in &wildcards {
             match usage.rarest(patterns.behind_prefix(wildcard.pattern)) {
                 FiledUnder::Gram(gram) => filed.push(Filed { gram, wildcard: *wildcard }),
-                FiledUnder::Octet(octet) => single.push((octet, *wildcard)),
+                FiledUnder::Byte(byte) => single.push((byte, *wildcard)),
             }
         }
         let bits = (2 * filed.len()).next_power_of_two().trailing_zeros().max(1);
         let (shift, filter_shift) = (32 - bits, 32 - bits - 4);
         // The sort is stable, so patterns with the same key stay in the order of their ranks.
         filed.sort_by_key(|filed| hash(filed.gram) >> shift);
-        single.sort_by_key(|(octet, _)| *octet);
+        single.sort_by_key(|(byte, _)| *byte);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
         let mut starts = vec![0u32; (1 << bits) + 1];
         for Filed { gram, .. } in &filed {
@@ -73,9 +73,9 @@ impl Grams {
         }
         let mut singles = Vec::new();
         let mut start = 0;
-        for octets in single.chunk_by(|(one, _), (other, _)| one == other) {
-            singles.push((octets[0].0, Run::of(start..start + octets.len())));
-            start += octets.len();
+        for bytes in single.chunk_by(|(one, _), (other, _)| one == other) {
+            singles.push((bytes[0].0, Run::of(start..start + bytes.len())));
+            start += bytes.len();
         }
         Self {
             filter: filter.into(),
@@ -95,9 +95,9 @@ impl Grams {
         if !path.take_scan() {
             return best;
         }
-        for (octet, run) in &self.singles {
+        for (byte, run) in &self.singles {
             let wildcards = &self.single[run.range()];
-            if wildcards[0].rank < best && path.holds(*octet) {
+            if wildcards[0].rank < best && path.holds(*byte) {
                 best = patterns.best(wildcards, path, 0, best);
             }
         }
@@ -144,7 +144,7 @@ impl Grams {
 
 enum FiledUnder {
     Gram(u32),
-    Octet(u8),
+    Byte(u8),
 }
 
 /// Number of occurrences of grams in all literals, per hash. Grams with the same hash are counted
@@ -158,8 +158,8 @@ struct Usage {
 impl Usage {
     fn count(wildcards: &[Wildcard], patterns: &Patterns) -> Self {
         let each = || wildcards.iter().flat_map(|wildcard| literals(patterns.behind_prefix(wildcard.pattern)));
-        let octets: usize = each().map(<[u8]>::len).sum();
-        let bits = octets.next_power_of_two().trailing_zeros().clamp(8, 16);
+        let bytes: usize = each().map(<[u8]>::len).sum();
+        let bits = bytes.next_power_of_two().trailing_zeros().clamp(8, 16);
         let mut usage = Self { counts: vec![0; 1 << bits], shift: 32 - bits };
         for gram in each().flat_map(grams) {
             let count = &mut usage.counts[(hash(gram) >> usage.shift) as usize];
@@ -172,20 +172,20 @@ impl Usage {
     fn rarest(&self, behind_prefix: &[u8]) -> FiledUnder {
         let gram = literals(behind_prefix).flat_map(grams).min_by_key(|gram| {
             let [a, b, c, _] = gram.to_le_bytes();
-            let rarity = [a, b, c].map(|octet| u16::from(rarity(octet))).iter().sum::<u16>();
+            let rarity = [a, b, c].map(|byte| u16::from(rarity(byte))).iter().sum::<u16>();
             (self.counts[(hash(*gram) >> self.shift) as usize], u16::MAX - rarity)
         });
-        let octet = || literals(behind_prefix).flatten().copied().max_by_key(|octet| rarity(*octet));
+        let byte = || literals(behind_prefix).flatten().copied().max_by_key(|byte| rarity(*byte));
         // Every pattern in this index has a literal after its first `*`, so there is at least one
         // byte.
-        gram.map_or_else(|| FiledUnder::Octet(octet().unwrap_or_default()), FiledUnder::Gram)
+        gram.map_or_else(|| FiledUnder::Byte(byte().unwrap_or_default()), FiledUnder::Gram)
     }
 }
 
 /// Returns all sequences of three consecutive bytes.
-fn grams(octets: &[u8]) -> impl Iterator<Item = u32> {
-    let fours = octets.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
-    let last = octets.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
+fn grams(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let fours = bytes.windows(4).map(|four| u32::from_le_bytes([four[0], four[1], four[2], four[3]]) & 0xFF_FFFF);
+    let last = bytes.last_chunk().map(|[a, b, c]| u32::from_le_bytes([*a, *b, *c, 0]));
     fours.chain(last)
 }
 

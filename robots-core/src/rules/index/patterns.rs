@@ -34,7 +34,7 @@ struct StoredPattern {
     behind: u32,
     end: u32,
     /// The byte classes of the literals after the prefix.
-    octets: OctetSet,
+    bytes: ByteSet,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(super) struct Wildcard {
 /// A path that is compared with patterns.
 pub(super) struct Tried<'p, 'w> {
     pub(super) path: &'p [u8],
-    octets: Option<OctetSet>,
+    bytes: Option<ByteSet>,
     missing: Missing<'p>,
     work: &'w mut MatchBudget,
 }
@@ -73,7 +73,7 @@ impl Patterns {
             start: start as u32,
             behind: (start + prefix.len()) as u32,
             end: self.texts.len() as u32,
-            octets: text::literals(rest).map(OctetSet::of).fold(OctetSet::default(), OctetSet::with),
+            bytes: text::literals(rest).map(ByteSet::of).fold(ByteSet::default(), ByteSet::with),
         });
         self.patterns.len() as u32 - 1
     }
@@ -105,8 +105,8 @@ impl Patterns {
     }
 
     fn matches<'p>(&'p self, pattern: u32, path: &mut Tried<'p, '_>, known: usize) -> bool {
-        let StoredPattern { start, behind, end, octets } = &self.patterns[pattern as usize];
-        if !path.work.take(LOOK) || !path.octets().holds(*octets) {
+        let StoredPattern { start, behind, end, bytes } = &self.patterns[pattern as usize];
+        if !path.work.take(LOOK) || !path.bytes().holds(*bytes) {
             return false;
         }
         let (prefix, rest) = (*start as usize + known..*behind as usize, *behind as usize..*end as usize);
@@ -123,7 +123,7 @@ impl Patterns {
 
 impl<'p, 'w> Tried<'p, 'w> {
     pub(super) fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
-        Self { path, octets: None, missing: Missing::default(), work }
+        Self { path, bytes: None, missing: Missing::default(), work }
     }
 
     /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
@@ -139,12 +139,12 @@ impl<'p, 'w> Tried<'p, 'w> {
         self.work.take(24 * self.path.len())
     }
 
-    pub(super) fn holds(&mut self, octet: u8) -> bool {
-        self.octets().holds(OctetSet::of(&[octet])) && memchr::memchr(octet, self.path).is_some()
+    pub(super) fn holds(&mut self, byte: u8) -> bool {
+        self.bytes().holds(ByteSet::of(&[byte])) && memchr::memchr(byte, self.path).is_some()
     }
 
-    fn octets(&mut self) -> OctetSet {
-        *self.octets.get_or_insert_with(|| OctetSet::of(self.path))
+    fn bytes(&mut self) -> ByteSet {
+        *self.bytes.get_or_insert_with(|| ByteSet::of(self.path))
     }
 }
 
@@ -169,16 +169,16 @@ impl Run {
 /// All other bytes share one class. A pattern can match a path only if the path contains bytes of
 /// all classes in the pattern.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct OctetSet(u64);
+struct ByteSet(u64);
 
 /// The bytes that have a class of their own. In a set, the bits of these classes follow the bits of
 /// the letters.
 const ALONE: &[u8; 37] = b"0123456789/?&=-_.%+~:;,!@$*#'()|[]{} ";
 
-impl OctetSet {
-    pub(super) fn of(octets: &[u8]) -> Self {
+impl ByteSet {
+    pub(super) fn of(bytes: &[u8]) -> Self {
         const CLASSES: [u64; 256] = classes();
-        Self(octets.iter().fold(0, |set, octet| set | CLASSES[usize::from(*octet)]))
+        Self(bytes.iter().fold(0, |set, byte| set | CLASSES[usize::from(*byte)]))
     }
 
     pub(super) const fn with(self, other: Self) -> Self {
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn a_set_holds_what_it_was_made_of() {
-        let path = OctetSet::of(b"/shop/?sort=price");
+        let path = ByteSet::of(b"/shop/?sort=price");
         for held in ["/", "?sort=", "SHOP", ""] {
-            assert!(path.holds(OctetSet::of(held.as_bytes())), "{held}");
+            assert!(path.holds(ByteSet::of(held.as_bytes())), "{held}");
         }
         for missing in ["/shop/1", "&", ".", "\u{7f}"] {
-            assert!(!path.holds(OctetSet::of(missing.as_bytes())), "{missing}");
+            assert!(!path.holds(ByteSet::of(missing.as_bytes())), "{missing}");
         }
     }
 }

@@ -84,7 +84,7 @@ pub(super) struct NodeEnd {
 
 /// A literal or literal prefix to add to a trie, and its value.
 pub(super) struct Key<'t> {
-    pub(super) octets: &'t [u8],
+    pub(super) bytes: &'t [u8],
     pub(super) kind: KeyKind,
 }
 
@@ -113,7 +113,7 @@ impl Tries {
     /// Adds a trie of `keys`. Calls `found` with the index of each list and the index of the
     /// nearest list above it.
     pub(super) fn add(&mut self, mut keys: Vec<Key<'_>>, mut found: impl FnMut(u32, u32)) -> Trie {
-        keys.sort_unstable_by(|one, other| one.octets.cmp(other.octets));
+        keys.sort_unstable_by(|one, other| one.bytes.cmp(other.bytes));
         let (root, mut jumps) = (self.nodes.len(), Vec::new());
         self.nodes.push(Node::EMPTY);
         let mut pending = vec![PendingNode { start: 0, end: keys.len(), depth: 0, above: root }];
@@ -123,7 +123,7 @@ impl Tries {
             next += 1;
             let mut node = Node { best: self.nodes[above].best, ..self.nodes[at] };
             let mut end_here = NodeEnd { rank: Rank::NONE, ..self.ends[self.nodes[above].end as usize] };
-            let own = keys[start..end].iter().take_while(|key| key.octets.len() == depth).count();
+            let own = keys[start..end].iter().take_while(|key| key.bytes.len() == depth).count();
             for key in &keys[start..start + own] {
                 match key.kind {
                     KeyKind::Open(rank) => node.best = node.best.min(rank),
@@ -133,17 +133,17 @@ impl Tries {
             }
             node.end = self.end(end_here, self.nodes[above].end);
             if depth == JUMP {
-                jumps.push(Jump { octets: word(&keys[start].octets[..JUMP]), node: at as u32, depth: JUMP as u32 });
+                jumps.push(Jump { bytes: word(&keys[start].bytes[..JUMP]), node: at as u32, depth: JUMP as u32 });
             }
             let first_child = self.nodes.len();
             let mut start = start + own;
             while start < end {
-                let first = keys[start].octets;
-                let same = keys[start..end].iter().take_while(|key| key.octets[depth] == first[depth]).count();
-                let last = keys[start + same - 1].octets;
+                let first = keys[start].bytes;
+                let same = keys[start..end].iter().take_while(|key| key.bytes[depth] == first[depth]).count();
+                let last = keys[start + same - 1].bytes;
                 let length = first[depth..].iter().zip(&last[depth..]).take_while(|(a, b)| a == b).count();
                 if (1..JUMP).contains(&depth) && depth + length > JUMP {
-                    jumps.push(Jump { octets: word(&first[..JUMP]), node: at as u32, depth: depth as u32 });
+                    jumps.push(Jump { bytes: word(&first[..JUMP]), node: at as u32, depth: depth as u32 });
                 }
                 self.push_child(&first[depth..depth + length]);
                 pending.push(PendingNode { start, end: start + same, depth: depth + length, above: at });
@@ -184,19 +184,19 @@ impl Tries {
     /// by their first bytes.
     fn adopt(&mut self, node: &mut Node, first_child: usize) {
         let children = &self.nodes[first_child..];
-        let first_octet = |child: &Node| child.label.to_le_bytes()[0];
+        let first_byte = |child: &Node| child.label.to_le_bytes()[0];
         let (Some(first), Some(last)) = (children.first(), children.last()) else { return };
         if children.len() <= FEW {
             node.children = first_child as u32;
-            node.firsts = children.iter().rev().fold(0, |firsts, child| firsts << 8 | u64::from(first_octet(child)));
+            node.firsts = children.iter().rev().fold(0, |firsts, child| firsts << 8 | u64::from(first_byte(child)));
             return;
         }
-        let (first, last) = (first_octet(first), first_octet(last));
+        let (first, last) = (first_byte(first), first_byte(last));
         (node.table, node.firsts) = (last - first + 1, u64::from(first));
         node.children = self.tables.len() as u32;
         self.tables.resize(self.tables.len() + usize::from(node.table), 0);
         for (at, child) in children.iter().enumerate() {
-            let place = node.children as usize + usize::from(first_octet(child) - first);
+            let place = node.children as usize + usize::from(first_byte(child) - first);
             self.tables[place] = (first_child + at) as u32;
         }
     }
@@ -209,8 +209,8 @@ impl Tries {
             Some(Jump { node, depth, .. }) => (&self.nodes[node as usize], depth as usize),
             None => (&self.nodes[trie.root as usize], 0),
         };
-        while let Some(octet) = path.get(at) {
-            let Some(child) = self.child(node, *octet).filter(|child| self.label_follows(child, path, at)) else {
+        while let Some(byte) = path.get(at) {
+            let Some(child) = self.child(node, *byte).filter(|child| self.label_follows(child, path, at)) else {
                 return NodeEnd { rank: node.best, ..self.ends[node.end as usize] };
             };
             at += usize::from(child.label_length);
@@ -220,9 +220,9 @@ impl Tries {
         NodeEnd { rank: node.best.min(end.rank), ..end }
     }
 
-    fn child(&self, node: &Node, octet: u8) -> Option<&Node> {
+    fn child(&self, node: &Node, byte: u8) -> Option<&Node> {
         if node.table > 0 {
-            let place = octet.wrapping_sub(node.firsts as u8);
+            let place = byte.wrapping_sub(node.firsts as u8);
             if place >= node.table {
                 return None;
             }
@@ -230,12 +230,12 @@ impl Tries {
             return (child != 0).then(|| &self.nodes[child as usize]);
         }
         const ONES: u64 = u64::MAX / 255;
-        let differing = node.firsts ^ (ONES * u64::from(octet));
+        let differing = node.firsts ^ (ONES * u64::from(byte));
         // A byte of `differing` is zero if the child at this position begins with the searched
         // byte. The lowest set bit of `equal` belongs to the first zero byte. No label begins with
         // 0, but a searched 0 would match the unused bytes of `firsts`.
         let equal = differing.wrapping_sub(ONES) & !differing & (ONES << 7);
-        if equal == 0 || octet == 0 {
+        if equal == 0 || byte == 0 {
             return None;
         }
         Some(&self.nodes[(node.children + equal.trailing_zeros() / 8) as usize])
@@ -279,17 +279,17 @@ impl Node {
 }
 
 /// Packs up to eight bytes in little-endian order.
-fn word(octets: &[u8]) -> u64 {
-    octets.iter().rev().fold(0, |word, octet| word << 8 | u64::from(*octet))
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
 }
 
 /// Returns the eight bytes at an offset of a path, padded with zeros.
 fn word_at(path: &[u8], at: usize) -> u64 {
-    if let Some(octets) = path[at..].first_chunk() {
-        return u64::from_le_bytes(*octets);
+    if let Some(bytes) = path[at..].first_chunk() {
+        return u64::from_le_bytes(*bytes);
     }
     match path.last_chunk() {
-        Some(octets) => u64::from_le_bytes(*octets) >> (8 * (INLINE + at - path.len())),
+        Some(bytes) => u64::from_le_bytes(*bytes) >> (8 * (INLINE + at - path.len())),
         None => word(&path[at..]),
     }
 }
@@ -304,7 +304,7 @@ const FEW_LINKS: usize = 64;
 #[derive(Clone, Copy, Debug)]
 struct Jump {
     /// The first eight bytes of the paths that may use the jump.
-    octets: u64,
+    bytes: u64,
     /// Index of the node in `Tries::nodes`.
     node: u32,
     /// Number of bytes of the path that the jump skips, at most [`JUMP`].
@@ -331,9 +331,9 @@ impl Jumps {
         }
         let slots = (2 * jumps.len()).next_power_of_two();
         let mut kept =
-            Self { slots: vec![Jump { octets: 0, node: 0, depth: 0 }; slots].into(), shift: 64 - slots.ilog2() };
+            Self { slots: vec![Jump { bytes: 0, node: 0, depth: 0 }; slots].into(), shift: 64 - slots.ilog2() };
         for jump in jumps {
-            let slot = kept.slot(jump.octets);
+            let slot = kept.slot(jump.bytes);
             // The deeper jump is kept, because it saves more steps.
             if kept.slots[slot].depth < jump.depth {
                 kept.slots[slot] = *jump;
@@ -342,14 +342,14 @@ impl Jumps {
         Some(kept)
     }
 
-    fn find(&self, octets: u64) -> Option<Jump> {
-        let jump = self.slots[self.slot(octets)];
-        (jump.octets == octets && jump.depth > 0).then_some(jump)
+    fn find(&self, bytes: u64) -> Option<Jump> {
+        let jump = self.slots[self.slot(bytes)];
+        (jump.bytes == bytes && jump.depth > 0).then_some(jump)
     }
 
     /// Returns the slot of these bytes (Fibonacci hashing, whose upper bits are well mixed).
-    const fn slot(&self, octets: u64) -> usize {
-        (octets.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    const fn slot(&self, bytes: u64) -> usize {
+        (bytes.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
     }
 
     pub(super) fn memory(&self) -> usize {

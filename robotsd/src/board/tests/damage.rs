@@ -63,9 +63,9 @@ fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
 fn guilty() -> (Vec<DayRows>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
-    let octets = fs::read(file(folder.path(), 1)).unwrap();
+    let bytes = fs::read(file(folder.path(), 1)).unwrap();
     let day = |day: Second| parse(&fs::read(file(folder.path(), day)).unwrap(), START + day * DAY).0;
-    ((0..7).map(day).collect(), octets)
+    ((0..7).map(day).collect(), bytes)
 }
 
 fn of_week(processes: &[DayRows]) -> Vec<CrawlerBoard> {
@@ -87,8 +87,8 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ROBOTSD_LONG").is_some() { 512 } else { 192 }))]
 
     #[test]
-    fn any_octets_are_read_and_accuse_no_crawler(octets in prop::collection::vec(any::<u8>(), 0..4096)) {
-        let (rows, damage) = parse(&octets, START);
+    fn any_octets_are_read_and_accuse_no_crawler(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+        let (rows, damage) = parse(&bytes, START);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
@@ -116,8 +116,8 @@ proptest! {
             }
             .to_string()
         };
-        let octets = lines.iter().map(line).collect::<Vec<_>>().join("\n");
-        let (mut rows, _) = parse(octets.as_bytes(), START);
+        let bytes = lines.iter().map(line).collect::<Vec<_>>().join("\n");
+        let (mut rows, _) = parse(bytes.as_bytes(), START);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
         // The parsed rows must result in an undamaged file when they are written.
         rows.bound();
@@ -132,18 +132,18 @@ proptest! {
     fn a_file_in_which_anything_is_changed_accuses_no_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
     ) {
-        let (mut days, mut octets) = GUILTY.with(Clone::clone);
+        let (mut days, mut bytes) = GUILTY.with(Clone::clone);
         let before: BTreeMap<String, u64> = ignored(&days).into_iter().collect();
         prop_assert!(before.values().any(|count| *count > 0));
         // The final line feed is not changed, because the parser does not need it.
-        let at = at.index(octets.len() - 1);
+        let at = at.index(bytes.len() - 1);
         match how {
-            0 => octets[at] = if octets[at] == with { !with } else { with },
-            1 => octets.truncate(at),
-            2 => octets.insert(at, with),
-            _ => { octets.remove(at); }
+            0 => bytes[at] = if bytes[at] == with { !with } else { with },
+            1 => bytes.truncate(at),
+            2 => bytes.insert(at, with),
+            _ => { bytes.remove(at); }
         }
-        let (rows, damage) = parse(&octets, START + DAY);
+        let (rows, damage) = parse(&bytes, START + DAY);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
         // The change must not increase the number of requests that count against any crawler.

@@ -52,9 +52,9 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 fn restore(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
     fs::remove_dir_all(folder.join("board")).unwrap();
-    for (path, octets) in files {
+    for (path, bytes) in files {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, octets).unwrap();
+        fs::write(path, bytes).unwrap();
     }
 }
 
@@ -110,8 +110,8 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
         assert_eq!(counts(&summed(&next)), before, "after {done} files");
         next.write(END + HOUR).unwrap();
         assert_eq!(counts(&summed(&next)), before, "after {done} files, and once more");
-        for (path, octets) in &folded {
-            assert_eq!(fs::read(path).unwrap(), *octets, "{}", path.display());
+        for (path, bytes) in &folded {
+            assert_eq!(fs::read(path).unwrap(), *bytes, "{}", path.display());
         }
     }
     // Counts that are added to a folded day later must not be lost.
@@ -138,11 +138,11 @@ fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
     next.add(END, [moment(END, vec![last])]);
     next.write(END + HOUR).unwrap();
     let left = files(&state.join("board"));
-    assert!(hours.iter().all(|(path, octets)| left[path] == *octets));
+    assert!(hours.iter().all(|(path, bytes)| left[path] == *bytes));
     assert!(next.rows("shop", END, END).rows.keys().any(|key| key.crawler == "last"));
     // The next process must fold the files.
     Board::new(keeping(2), Some(state), END).write(END + HOUR).unwrap();
-    assert!(!files(&state.join("board")).iter().all(|(path, octets)| hours.get(path) == Some(octets)));
+    assert!(!files(&state.join("board")).iter().all(|(path, bytes)| hours.get(path) == Some(bytes)));
 }
 
 #[test]

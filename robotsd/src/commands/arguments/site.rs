@@ -370,7 +370,7 @@ impl RobotsFile {
                 chain.url()
             )));
         }
-        Ok(Self { name: chain.url().to_string(), bytes: document.octets })
+        Ok(Self { name: chain.url().to_string(), bytes: document.bytes })
     }
 
     fn read(path: &Path, read: ReadInput) -> io::Result<Self> {

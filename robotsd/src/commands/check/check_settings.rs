@@ -82,8 +82,8 @@ impl CheckFile {
                 within.refuse_named(&path).map_err(ConfigError::without_place)?;
                 // The settings file must be a regular file, because it is as untrusted as the
                 // robots.txt, and a FIFO could block the command.
-                let octets = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
-                Self::parse(&path, &as_utf8(&path, octets)?)
+                let bytes = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
+                Self::parse(&path, &as_utf8(&path, bytes)?)
             }
             None => Ok(Self::default()),
         }

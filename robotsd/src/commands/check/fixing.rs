@@ -238,7 +238,7 @@ fn write_lines(
 /// renamed. If the path is a symbolic link, its target is replaced. Returns an error, and does not
 /// change the file, if it is read-only or has another hard link, if its group cannot be kept, or if
 /// its content has changed since the caller read it.
-pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> io::Result<()> {
+pub(in crate::commands) fn replace(path: &Path, read: &[u8], bytes: &[u8]) -> io::Result<()> {
     let path = fs::canonicalize(path)?;
     let metadata = fs::metadata(&path)?;
     refuse(&metadata)?;
@@ -251,7 +251,7 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], octets: &[u8]) -> i
     };
     let aside = folder.join(format!(".robots-{}.tmp", std::process::id()));
     let replaced = internals::replace(&path, &aside, |file| {
-        file.write_all(octets)?;
+        file.write_all(bytes)?;
         keep_owner(&aside, &metadata)?;
         file.set_permissions(metadata.permissions())?;
         file.sync_all()?;

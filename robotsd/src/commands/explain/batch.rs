@@ -91,7 +91,7 @@ struct BatchFailure<'a> {
 pub(super) fn run(site: &SelectedSite, questions: impl Read, mut answers: impl Write) -> io::Result<usize> {
     let mut questions = BufReader::new(questions);
     let signers = Signers::of(&site.settings.registry);
-    let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), octets: 0 };
+    let mut evaluators = EvaluatorCache { site, evaluators: HashMap::new(), bytes: 0 };
     let mut line = Vec::new();
     let (mut number, mut failed) = (0, 0);
     loop {
@@ -258,7 +258,7 @@ impl<'a> BatchAnswer<'a> {
 struct EvaluatorCache<'s> {
     site: &'s SelectedSite,
     evaluators: HashMap<(Option<String>, Option<String>, Reading), Evaluator>,
-    octets: usize,
+    bytes: usize,
 }
 
 impl EvaluatorCache<'_> {
@@ -267,10 +267,10 @@ impl EvaluatorCache<'_> {
         if !self.evaluators.contains_key(&key) {
             let file = self.read(question)?;
             let cost = file.bytes.len() + OVERHEAD;
-            self.octets += cost;
-            if self.octets > KEPT {
+            self.bytes += cost;
+            if self.bytes > KEPT {
                 self.evaluators.clear();
-                self.octets = cost;
+                self.bytes = cost;
             }
             let mut evaluator = file
                 .evaluator(question.reading, &self.site.settings, OtherFiles::Take)

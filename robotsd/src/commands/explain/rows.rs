@@ -199,6 +199,6 @@ fn explained_rule(rule: Rule<'_>) -> ExplainedRule {
     ExplainedRule { line: rule.line(), access: rule.access(), pattern: text(rule.pattern()) }
 }
 
-pub(super) fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+pub(super) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

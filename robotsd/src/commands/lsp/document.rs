@@ -95,9 +95,8 @@ impl Document {
             off.fold(settings.checks.clone(), |options, lint| options.allow(lint))
         };
         let is_of_bytes = |lint: &Lint| OF_BYTES.contains(&lint.code);
-        let octets = source.and_then(|source| source.read().ok());
-        let report =
-            octets.map(|octets| check(&RobotsTxt::parse_beginning(octets), &without(&|lint| !is_of_bytes(lint))));
+        let bytes = source.and_then(|source| source.read().ok());
+        let report = bytes.map(|bytes| check(&RobotsTxt::parse_beginning(bytes), &without(&|lint| !is_of_bytes(lint))));
         self.on_disk = report.map_or_else(Vec::new, |report| report.findings);
         self.settings = EvaluatorSettings { checks: without(&is_of_bytes), ..settings };
         self.forget();

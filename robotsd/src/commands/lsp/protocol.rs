@@ -215,8 +215,8 @@ pub(super) fn path_of(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     // The host of the URI is ignored, because it can only be the local machine.
     let path = &rest[rest.find('/')?..];
-    let octets: Vec<u8> = percent_decode_str(path).collect();
-    Some(PathBuf::from(std::ffi::OsString::from_vec(octets)))
+    let bytes: Vec<u8> = percent_decode_str(path).collect();
+    Some(PathBuf::from(std::ffi::OsString::from_vec(bytes)))
 }
 
 /// Reports whether the file name is `robots.txt` or ends with `.robots.txt`. The language ID that

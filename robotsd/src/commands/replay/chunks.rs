@@ -41,10 +41,10 @@ pub(super) fn for_each<S, C: Send>(
     thread::scope(|scope| {
         let worker = || {
             let mut state = state();
-            while let Some(Chunk { octets, counted }) = next(&chunks) {
-                let counts = work(&mut state, &octets);
+            while let Some(Chunk { bytes, counted }) = next(&chunks) {
+                let counts = work(&mut state, &bytes);
                 // Sending fails only if another worker has panicked.
-                let _ = counted.send((counts, octets));
+                let _ = counted.send((counts, bytes));
             }
         };
         // If a worker panics, the scope of the threads panics, too, because without the worker's
@@ -68,7 +68,7 @@ type CountedChunk<C> = (C, Vec<u8>);
 /// Bytes of a chunk, and the channel that returns its counts. If a worker panics, `counted` is
 /// dropped, which wakes the thread that waits for the counts.
 struct Chunk<C> {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     counted: Sender<CountedChunk<C>>,
 }
 
@@ -86,21 +86,21 @@ struct Pipeline<C, J> {
 impl<C, J: FnMut(C)> Pipeline<C, J> {
     /// Sends a chunk. Blocks while too many chunks are in progress. Returns `false` if a worker has
     /// panicked.
-    fn send(&mut self, octets: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
+    fn send(&mut self, bytes: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
         while self.waiting.len() >= self.ahead {
             self.take(buffers);
         }
         let Some(send) = &self.send else { return false };
         let (counted, counts) = channel();
         self.waiting.push_back(counts);
-        send.send(Chunk { octets, counted }).is_ok()
+        send.send(Chunk { bytes, counted }).is_ok()
     }
 
     fn take(&mut self, buffers: &mut Vec<Vec<u8>>) {
         let Some(counts) = self.waiting.pop_front() else { return };
         match counts.recv() {
-            Ok((counts, octets)) => {
-                buffers.push(octets);
+            Ok((counts, bytes)) => {
+                buffers.push(bytes);
                 (self.join)(counts);
             }
             Err(_) => {
@@ -173,15 +173,15 @@ mod tests {
 
     type Input = io::Result<Box<dyn Read + Send>>;
 
-    fn input(octets: impl Into<Vec<u8>>) -> Input {
-        Ok(Box::new(io::Cursor::new(octets.into())))
+    fn input(bytes: impl Into<Vec<u8>>) -> Input {
+        Ok(Box::new(io::Cursor::new(bytes.into())))
     }
 
     fn lines(inputs: Vec<Vec<u8>>) -> (usize, usize) {
         let inputs = inputs.into_iter().map(input);
         let count = |chunk: &[u8]| {
-            let lines = chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
-            lines.fold((0, 0), |(count, octets), line| (count + 1, octets + line.len()))
+            let lines = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+            lines.fold((0, 0), |(count, bytes), line| (count + 1, bytes + line.len()))
         };
         let mut all = (0, 0);
         let join = |one: (usize, usize)| all = (all.0 + one.0, all.1 + one.1);
@@ -193,14 +193,14 @@ mod tests {
     #[test]
     fn no_line_is_cut_or_lost() {
         let log: Vec<u8> = (0..200_000).flat_map(|at: usize| [vec![b'x'; at % 40 + 1], vec![b'\n']].concat()).collect();
-        let octets = log.len() - 200_000;
-        assert_eq!(lines(vec![log.clone(), log[..log.len() - 1].to_vec(), Vec::new()]), (400_000, 2 * octets));
+        let bytes = log.len() - 200_000;
+        assert_eq!(lines(vec![log.clone(), log[..log.len() - 1].to_vec(), Vec::new()]), (400_000, 2 * bytes));
     }
 
     #[test]
     fn a_line_without_end_is_cut() {
-        let (count, octets) = lines(vec![vec![b'x'; 5 * CHUNK]]);
-        assert_eq!(octets, 5 * CHUNK);
+        let (count, bytes) = lines(vec![vec![b'x'; 5 * CHUNK]]);
+        assert_eq!(bytes, 5 * CHUNK);
         assert!(count >= 5, "{count}");
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let log = [b"#Fields: one\n", line.as_slice(), b"#Fields: two\n", line.as_slice(), line.as_slice()].concat();
         let inputs = [input(log), input("GET /\n"), input("#Fields: three\n")];
         let work = |(): &mut (), chunk: &[u8]| {
-            let lines = || chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty());
+            let lines = || chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
             let start = lines().next().unwrap_or_default().to_vec();
             (start, lines().filter(|line| line.starts_with(b"GET")).count())
         };
@@ -242,9 +242,9 @@ mod tests {
     fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]
         {
-            let mut octets = 0;
-            let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| octets += count);
-            assert_eq!((octets, errors.len()), (4, 1));
+            let mut bytes = 0;
+            let errors = for_each(inputs, 1, || (), |(), chunk| chunk.len(), |count| bytes += count);
+            assert_eq!((bytes, errors.len()), (4, 1));
         }
     }
 

@@ -48,7 +48,7 @@ use self::counts::{ReplayCounts, ReplayPlan};
 pub(super) use self::counts::{RequestedTargets, SearchRequests};
 use self::format::has_object;
 #[cfg(any(test, fuzzing))]
-pub(crate) use self::format::test_octets;
+pub(crate) use self::format::test_any_input;
 pub(super) use self::format::{JsonKey, JsonKeys, ReplayLogFormat};
 use self::headers::HeaderCache;
 use self::history::VersionHistory;

@@ -22,7 +22,7 @@ impl ReportPrivacy {
         match memchr::memchr(b'?', target) {
             Some(at) if !self.keep_queries => {
                 shown.extend_from_slice(&target[..at]);
-                for (index, pair) in target[at + 1..].split(|octet| *octet == b'&').enumerate() {
+                for (index, pair) in target[at + 1..].split(|byte| *byte == b'&').enumerate() {
                     shown.push(if index == 0 { b'?' } else { b'&' });
                     // A parameter without `=` is replaced as a whole, because it may be a secret.
                     let name = memchr::memchr(b'=', pair).map_or(0, |end| end + 1);
@@ -50,16 +50,16 @@ impl ReportPrivacy {
         }
         let mut shown = Vec::with_capacity(line.len());
         let mut in_query = false;
-        for octet in line {
-            in_query &= !matches!(octet, b' ' | b'"' | b'\t');
-            match octet {
+        for byte in line {
+            in_query &= !matches!(byte, b' ' | b'"' | b'\t');
+            match byte {
                 _ if in_query => {}
                 b'?' => {
                     in_query = true;
                     shown.extend_from_slice(b"?*");
                 }
                 b'0'..=b'9' => shown.push(b'#'),
-                _ => shown.push(*octet),
+                _ => shown.push(*byte),
             }
         }
         shown

@@ -286,7 +286,7 @@ fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
         let (first, after) = rest.split_first()?;
         in_query |= *first == b'?';
         count += 1;
-        let ends = |octet: &u8| match octet {
+        let ends = |byte: &u8| match byte {
             b'/' | b'?' => !in_query,
             b'&' => in_query,
             b'=' => in_query && *first != b'=',

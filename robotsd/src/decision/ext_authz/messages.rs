@@ -304,8 +304,8 @@ impl CheckQuestion {
         for entry in entries {
             // Keys such as `:path` are skipped, because they are not field names.
             let Ok(name) = HeaderName::from_bytes(&entry.key) else { continue };
-            let octets = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
-            fields.try_append(name, value_of(octets)).ok()?;
+            let bytes = if entry.raw_value.is_empty() { &entry.value } else { &entry.raw_value };
+            fields.try_append(name, value_of(bytes)).ok()?;
         }
         Some(fields)
     }

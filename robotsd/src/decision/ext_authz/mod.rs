@@ -3,7 +3,7 @@
 
 mod messages;
 #[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
+pub(crate) mod test_any_input;
 
 use std::time::Duration;
 
@@ -55,39 +55,39 @@ const GRPC_TIMEOUT: HeaderName = HeaderName::from_static("grpc-timeout");
 /// Collects the body of a call, which must be a single message.
 #[derive(Debug, Default)]
 struct MessageReader {
-    octets: BytesMut,
+    bytes: BytesMut,
 }
 
 impl MessageReader {
     /// Adds bytes. Returns an error if the bytes received so far cannot be the beginning of a valid
     /// message.
-    fn push(&mut self, octets: &[u8]) -> Result<(), CallError> {
-        if self.octets.len() + octets.len() > PREFIX + MAX_MESSAGE {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), CallError> {
+        if self.bytes.len() + bytes.len() > PREFIX + MAX_MESSAGE {
             return Err(if self.length().is_ok_and(|length| length <= MAX_MESSAGE) {
                 CallError::Malformed
             } else {
                 CallError::TooLarge
             });
         }
-        self.octets.extend_from_slice(octets);
-        if self.octets.len() < PREFIX {
+        self.bytes.extend_from_slice(bytes);
+        if self.bytes.len() < PREFIX {
             return Ok(());
         }
         match self.length()? {
             length if length > MAX_MESSAGE => Err(CallError::TooLarge),
-            length if self.octets.len() > PREFIX + length => Err(CallError::Malformed),
+            length if self.bytes.len() > PREFIX + length => Err(CallError::Malformed),
             _ => Ok(()),
         }
     }
 
     fn finish(self) -> Result<Bytes, CallError> {
         let length = self.length()?;
-        let message = self.octets.freeze().split_off(PREFIX);
+        let message = self.bytes.freeze().split_off(PREFIX);
         if message.len() == length { Ok(message) } else { Err(CallError::Malformed) }
     }
 
     fn length(&self) -> Result<usize, CallError> {
-        match self.octets.first_chunk::<PREFIX>() {
+        match self.bytes.first_chunk::<PREFIX>() {
             Some([0, length @ ..]) => usize::try_from(u32::from_be_bytes(*length)).map_err(|_| CallError::TooLarge),
             Some([1, ..]) => Err(CallError::Compressed),
             _ => Err(CallError::Malformed),
@@ -116,7 +116,7 @@ pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Res
                 RequestBodyError::Idle => CallError::Late,
                 _ => CallError::Broken,
             })?;
-            frame.data_ref().map_or(Ok(()), |octets| reader.push(octets))?;
+            frame.data_ref().map_or(Ok(()), |bytes| reader.push(bytes))?;
         }
         reader.finish()
     };
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(read(&[b"\0\0\0\0\x03abc"]), whole);
         assert_eq!(read(&[b"\0", b"\0\0\0", b"\x03", b"", b"ab", b"c"]), whole);
         assert_eq!(read(&[b"\0\0\0\0\0"]), Ok(Bytes::new()));
-        for (octets, error) in [
+        for (bytes, error) in [
             (&b""[..], CallError::Malformed),
             (b"\0\0\0\0", CallError::Malformed),
             (b"\0\0\0\0\x03ab", CallError::Malformed),
@@ -172,7 +172,7 @@ mod tests {
             (b"\0\x00\x10\x00\x01", CallError::TooLarge),
             (b"\0\xFF\xFF\xFF\xFF", CallError::TooLarge),
         ] {
-            assert_eq!(read(&[octets]), Err(error), "{}", octets.escape_ascii());
+            assert_eq!(read(&[bytes]), Err(error), "{}", bytes.escape_ascii());
         }
     }
 

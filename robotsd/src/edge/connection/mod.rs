@@ -64,9 +64,9 @@ pub(super) async fn serve_handover<S: EdgeService>(
     clock: Arc<DateClock>,
     stop: watch::Receiver<bool>,
 ) -> Result<(), ConnectionFailure> {
-    let Handover { socket, octets, protocol, service } = handover;
+    let Handover { socket, bytes, protocol, service } = handover;
     let state = Arc::clone(&service.connection);
-    let socket = WatchedSocket::new(socket, octets, protocol, Arc::clone(&state), settings.limits.body_idle);
+    let socket = WatchedSocket::new(socket, bytes, protocol, Arc::clone(&state), settings.limits.body_idle);
     let (protocol, socket) = match protocol {
         Some(SettledProtocol::Http1) => (SettledProtocol::Http1, socket),
         // If TLS has negotiated HTTP/2, the server must send nothing before it has received the
@@ -277,13 +277,13 @@ fn kind_of(error: &(dyn Error + 'static)) -> ConnectionErrorKind {
 pub(crate) struct ProtocolDetection<T> {
     /// `None` after the version is known, or if detection was cancelled.
     socket: Option<WatchedSocket<T>>,
-    octets: [u8; PREFACE.len()],
+    bytes: [u8; PREFACE.len()],
     filled: usize,
 }
 
 impl<T> ProtocolDetection<T> {
     pub(crate) fn new(socket: WatchedSocket<T>) -> Self {
-        Self { socket: Some(socket), octets: [0; PREFACE.len()], filled: 0 }
+        Self { socket: Some(socket), bytes: [0; PREFACE.len()], filled: 0 }
     }
 }
 
@@ -291,17 +291,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Future for ProtocolDetection<T> {
     type Output = io::Result<(SettledProtocol, WatchedSocket<T>)>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { socket, octets, filled } = self.get_mut();
+        let Self { socket, bytes, filled } = self.get_mut();
         let Some(reading) = socket.as_mut() else { return Poll::Ready(Err(io::ErrorKind::Interrupted.into())) };
         while reading.protocol().is_none() {
-            let mut buffer = ReadBuf::new(&mut octets[*filled..]);
+            let mut buffer = ReadBuf::new(&mut bytes[*filled..]);
             ready!(Pin::new(&mut *reading).poll_read(cx, &mut buffer))?;
             if buffer.filled().is_empty() {
                 break;
             }
             *filled += buffer.filled().len();
         }
-        reading.unread = Bytes::copy_from_slice(&octets[..*filled]);
+        reading.unread = Bytes::copy_from_slice(&bytes[..*filled]);
         let protocol = reading.protocol().unwrap_or(SettledProtocol::Http1);
         Poll::Ready(socket.take().map(|socket| (protocol, socket)).ok_or_else(|| io::ErrorKind::Interrupted.into()))
     }
@@ -340,8 +340,8 @@ mod tests {
             assert_eq!(found, (SettledProtocol::Http2, whole.clone()), "{cut}");
         }
         for other in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"PRI * HTTP/1.1\r\n\r\n", b"P", b"", &PREFACE[..23]] {
-            let octets: Vec<&[u8]> = other.chunks(1).collect();
-            assert_eq!(detected(&octets).await, (SettledProtocol::Http1, other.to_vec()), "{other:?}");
+            let bytes: Vec<&[u8]> = other.chunks(1).collect();
+            assert_eq!(detected(&bytes).await, (SettledProtocol::Http1, other.to_vec()), "{other:?}");
         }
     }
 }

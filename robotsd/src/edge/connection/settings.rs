@@ -71,12 +71,12 @@ pub(crate) async fn stopped(mut stop: watch::Receiver<bool>) {
 const USUAL_FIELDS: usize = 100;
 
 pub(crate) fn parse_whole<'h, 'b>(
-    octets: &'b [u8],
+    bytes: &'b [u8],
     fields: &'h mut [MaybeUninit<Header<'b>>],
 ) -> Option<httparse::Request<'h, 'b>> {
     let mut head = httparse::Request::new(&mut []);
-    let parsed = ParserConfig::default().parse_request_with_uninit_headers(&mut head, octets, fields);
-    matches!(parsed, Ok(Status::Complete(length)) if length == octets.len()).then_some(head)
+    let parsed = ParserConfig::default().parse_request_with_uninit_headers(&mut head, bytes, fields);
+    matches!(parsed, Ok(Status::Complete(length)) if length == bytes.len()).then_some(head)
 }
 
 pub(crate) fn http1(limits: &EdgeLimits) -> http1::Builder {

@@ -63,7 +63,7 @@ enum Protocol {
     Http1,
     /// All bytes so far match the beginning of the HTTP/2 preface.
     Preface {
-        octets: usize,
+        bytes: usize,
         /// Whether TLS has negotiated HTTP/2, so that no other protocol is allowed.
         is_required: bool,
     },
@@ -83,7 +83,7 @@ impl<T> WatchedSocket<T> {
     ) -> Self {
         let protocol = match settled {
             Some(SettledProtocol::Http1) => Protocol::Http1,
-            settled => Protocol::Preface { octets: 0, is_required: settled.is_some() },
+            settled => Protocol::Preface { bytes: 0, is_required: settled.is_some() },
         };
         let (unread, interim, partial, lingering) = Default::default();
         let timeouts = [IdleTimeout::new(write_idle), IdleTimeout::new(write_idle)];
@@ -126,36 +126,36 @@ impl<T> WatchedSocket<T> {
         }
     }
 
-    /// Inspects bytes from the client before the HTTP library receives them. If `octets` is empty,
+    /// Inspects bytes from the client before the HTTP library receives them. If `bytes` is empty,
     /// the client has closed its sending side.
-    fn received(&mut self, mut octets: &[u8]) -> Result<(), ProtocolViolation> {
-        if let Protocol::Preface { octets: matched, is_required } = &mut self.protocol {
-            let is_end = octets.is_empty();
+    fn received(&mut self, mut bytes: &[u8]) -> Result<(), ProtocolViolation> {
+        if let Protocol::Preface { bytes: matched, is_required } = &mut self.protocol {
+            let is_end = bytes.is_empty();
             let expected = &PREFACE[*matched..];
-            let common = expected.iter().zip(octets).take_while(|(expected, octet)| expected == octet).count();
+            let common = expected.iter().zip(bytes).take_while(|(expected, byte)| expected == byte).count();
             *matched += common;
-            octets = &octets[common..];
+            bytes = &bytes[common..];
             if *matched == PREFACE.len() {
                 self.state.is_http2.set(true);
                 self.protocol = Protocol::Http2(FrameAccounting::new());
-            } else if *is_required && (is_end || !octets.is_empty()) {
+            } else if *is_required && (is_end || !bytes.is_empty()) {
                 return Err(ProtocolViolation::Preface);
-            } else if !octets.is_empty() {
+            } else if !bytes.is_empty() {
                 self.protocol = Protocol::Http1;
             }
         }
         match &mut self.protocol {
-            Protocol::Http2(accounting) => accounting.received(octets).map_err(ProtocolViolation::Flood),
+            Protocol::Http2(accounting) => accounting.received(bytes).map_err(ProtocolViolation::Flood),
             _ => Ok(()),
         }
     }
 
-    fn sent(&mut self, slices: &[io::IoSlice<'_>], mut octets: usize) {
+    fn sent(&mut self, slices: &[io::IoSlice<'_>], mut bytes: usize) {
         let Protocol::Http2(accounting) = &mut self.protocol else { return };
         for slice in slices {
-            let length = slice.len().min(octets);
+            let length = slice.len().min(bytes);
             accounting.sent(&slice[..length]);
-            octets -= length;
+            bytes -= length;
         }
     }
 }
@@ -193,8 +193,8 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
 
     /// Sends the last bytes of a connection if the socket accepts them immediately, and drops them
     /// if it does not.
-    fn send_last(&mut self, cx: &mut Context<'_>, octets: &[u8]) {
-        if matches!(Pin::new(&mut self.socket).poll_write(cx, octets), Poll::Ready(Ok(_))) {
+    fn send_last(&mut self, cx: &mut Context<'_>, bytes: &[u8]) {
+        if matches!(Pin::new(&mut self.socket).poll_write(cx, bytes), Poll::Ready(Ok(_))) {
             let _ = Pin::new(&mut self.socket).poll_flush(cx);
             let _ = Pin::new(&mut self.socket).poll_shutdown(cx);
         }
@@ -209,12 +209,12 @@ impl<T: AsyncWrite + Unpin> WatchedSocket<T> {
             if !self.state.interim().is_waiting() {
                 return Poll::Ready(Ok(()));
             }
-            let mut octets = Vec::new();
-            self.state.interim().take_octets(&mut octets);
-            if octets.is_empty() {
+            let mut bytes = Vec::new();
+            self.state.interim().take_bytes(&mut bytes);
+            if bytes.is_empty() {
                 self.state.interim().note_written();
             }
-            self.interim = octets.into();
+            self.interim = bytes.into();
         }
     }
 
@@ -294,12 +294,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for WatchedSocket<T> {
             let length = this.early.len().min(buffer.remaining());
             buffer.put_slice(&this.early.split_to(length));
         }
-        let octets = &buffer.filled()[before..];
-        if !octets.is_empty() {
-            this.state.octets_read();
+        let bytes = &buffer.filled()[before..];
+        if !bytes.is_empty() {
+            this.state.bytes_read();
             this.state.close_if_idle.set(false);
         }
-        match this.received(octets) {
+        match this.received(bytes) {
             Ok(()) => {}
             Err(ProtocolViolation::Preface) => return Poll::Ready(Err(this.refuse_protocol(cx))),
             Err(ProtocolViolation::Flood(kind)) => {
@@ -332,8 +332,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedSocket<T> {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             Poll::Pending => Poll::Pending,
         };
-        if let Poll::Ready(Ok(octets)) = written {
-            this.sent(slices, octets);
+        if let Poll::Ready(Ok(bytes)) = written {
+            this.sent(slices, bytes);
         }
         this.watch(Operation::Write, written, cx)
     }
@@ -420,8 +420,8 @@ mod tests {
                     socket.shutdown().await
                 },
                 async {
-                    let mut octets = String::new();
-                    far.read_to_string(&mut octets).await.map(|_| octets)
+                    let mut bytes = String::new();
+                    far.read_to_string(&mut bytes).await.map(|_| bytes)
                 }
             )
         })

@@ -46,7 +46,7 @@ use crate::socket::Socket;
 
 pub(crate) struct Handover<S> {
     pub(crate) socket: Socket,
-    pub(crate) octets: Bytes,
+    pub(crate) bytes: Bytes,
     /// Protocol of the connection; `None` if it must be detected from the first bytes.
     pub(crate) protocol: Option<SettledProtocol>,
     pub(crate) service: Arc<RequestService<S>>,
@@ -70,8 +70,8 @@ pub(crate) async fn serve<S: EdgeService>(
     // Memory for the future that writes a response, reused for all responses of the connection.
     let mut response = None;
     loop {
-        let octets = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {
-            Next::Octets(octets) => octets,
+        let bytes = match wait.as_mut().next(&mut client, &mut stop_signal, &service.connection, &mut response).await {
+            Next::Bytes(bytes) => bytes,
             Next::Closed(Ok(())) => return Ok(None),
             // If an idle connection is reset after its client has received all responses, the
             // client has simply disconnected.
@@ -86,18 +86,18 @@ pub(crate) async fn serve<S: EdgeService>(
             }
         };
         let parsed = match service.settled_protocol() {
-            Some(SettledProtocol::Http2) => Err(octets),
-            _ => request::parse(octets, limits),
+            Some(SettledProtocol::Http2) => Err(bytes),
+            _ => request::parse(bytes, limits),
         };
         let request = match parsed {
             Ok(request) => request,
-            Err(octets) => {
+            Err(bytes) => {
                 // After a request, the HTTP/2 preface is not allowed any more (RFC 9113, section
                 // 3.4).
                 let has_served = service.connection.has_served().then_some(SettledProtocol::Http1);
                 let protocol = has_served.or(service.settled_protocol());
                 let socket = client.into_socket();
-                return Ok(Some(Handover { socket, octets, protocol, service }));
+                return Ok(Some(Handover { socket, bytes, protocol, service }));
             }
         };
         let response = response.get_or_insert_with(|| Box::pin(None));

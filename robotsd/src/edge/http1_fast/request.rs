@@ -32,21 +32,21 @@ const ADDED: usize = 4;
 /// Parses a request if the bytes are exactly one complete head that the fast path can handle.
 /// Otherwise, returns the bytes for the handover to hyper. The target in the returned bytes is
 /// escaped if necessary, because hyper would reject an unescaped target.
-pub(crate) fn parse(octets: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
-    let fits = octets.len() <= limits.head_bytes;
-    let parse_octets = |octets: &Bytes| if fits { parse_octets(octets) } else { None };
-    if let Some(request) = parse_octets(&octets) {
+pub(crate) fn parse(bytes: Bytes, limits: &EdgeLimits) -> Result<Request<()>, Bytes> {
+    let fits = bytes.len() <= limits.head_bytes;
+    let parse_bytes = |bytes: &Bytes| if fits { parse_bytes(bytes) } else { None };
+    if let Some(request) = parse_bytes(&bytes) {
         return Ok(request);
     }
-    match escaped(&octets) {
-        Some(escaped) => parse_octets(&escaped).ok_or(escaped),
-        None => Err(octets),
+    match escaped(&bytes) {
+        Some(escaped) => parse_bytes(&escaped).ok_or(escaped),
+        None => Err(bytes),
     }
 }
 
-fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
+fn parse_bytes(bytes: &Bytes) -> Option<Request<()>> {
     let mut fields = [const { MaybeUninit::uninit() }; FIELDS];
-    let head = settings::parse_whole(octets, &mut fields)?;
+    let head = settings::parse_whole(bytes, &mut fields)?;
     let method = match head.method {
         Some("GET") => Method::GET,
         Some("HEAD") => Method::HEAD,
@@ -56,7 +56,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
         return None;
     }
     let target = head.path.filter(|target| target.starts_with('/'))?;
-    let uri = Uri::from_maybe_shared(octets.slice_ref(target.as_bytes())).ok()?;
+    let uri = Uri::from_maybe_shared(bytes.slice_ref(target.as_bytes())).ok()?;
     let mut map = HeaderMap::with_capacity(head.headers.len() + ADDED);
     for field in head.headers.iter() {
         let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
@@ -68,7 +68,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
             CONNECTION | CONTENT_LENGTH | EXPECT | TE | TRAILER | TRANSFER_ENCODING | UPGRADE => return None,
             _ => {}
         }
-        map.append(name, HeaderValue::from_maybe_shared(octets.slice_ref(field.value)).ok()?);
+        map.append(name, HeaderValue::from_maybe_shared(bytes.slice_ref(field.value)).ok()?);
     }
     let mut request = Request::new(());
     *request.method_mut() = method;
@@ -82,7 +82,7 @@ fn parse_octets(octets: &Bytes) -> Option<Request<()>> {
 /// about where the message ends.
 pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     let after_method = &head[memchr::memchr(b' ', head)? + 1..];
-    let end = after_method.iter().position(|octet| octet.is_ascii_control() || *octet == b' ')?;
+    let end = after_method.iter().position(|byte| byte.is_ascii_control() || *byte == b' ')?;
     let (target, rest) = after_method.split_at(end);
     if !target.starts_with(b"/") || !rest.starts_with(b" HTTP/1.") {
         return None;
@@ -90,23 +90,23 @@ pub(crate) fn escaped(head: &Bytes) -> Option<Bytes> {
     // Non-ASCII bytes need no escaping if the whole target is valid UTF-8.
     let is_text = std::str::from_utf8(target).is_ok();
     let query = memchr::memchr(b'?', target).unwrap_or(target.len());
-    let is_escaped = |(at, octet): (usize, &u8)| match octet {
+    let is_escaped = |(at, byte): (usize, &u8)| match byte {
         b'<' | b'>' => true,
         b'`' => at < query,
         b'"' => at > query,
-        octet => !octet.is_ascii() && !is_text,
+        byte => !byte.is_ascii() && !is_text,
     };
     if !target.iter().enumerate().any(is_escaped) {
         return None;
     }
     let mut escaped = Vec::with_capacity(head.len() + 2 * target.len());
     escaped.extend_from_slice(&head[..head.len() - after_method.len()]);
-    for (at, octet) in target.iter().enumerate() {
-        if is_escaped((at, octet)) {
+    for (at, byte) in target.iter().enumerate() {
+        if is_escaped((at, byte)) {
             let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
-            escaped.extend_from_slice(&[b'%', digit(octet >> 4), digit(octet & 15)]);
+            escaped.extend_from_slice(&[b'%', digit(byte >> 4), digit(byte & 15)]);
         } else {
-            escaped.push(*octet);
+            escaped.push(*byte);
         }
     }
     escaped.extend_from_slice(rest);
@@ -130,8 +130,8 @@ mod tests {
         let values: Vec<_> = request.headers().get_all("x-a").iter().map(HeaderValue::as_bytes).collect();
         assert_eq!(values, [b"1", b"2"]);
         assert_eq!(parsed("HEAD / HTTP/1.1\r\nHost: h\r\n\r\n").unwrap().method(), Method::HEAD);
-        let octets = Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\nX: \xC3\xA9\r\n\r\n");
-        assert!(parse(octets, &EdgeLimits::default()).is_ok());
+        let bytes = Bytes::from_static(b"GET / HTTP/1.1\r\nHost: h\r\nX: \xC3\xA9\r\n\r\n");
+        assert!(parse(bytes, &EdgeLimits::default()).is_ok());
     }
 
     #[test]
@@ -211,8 +211,8 @@ mod tests {
     #[test]
     fn exactly_what_a_uri_does_not_take_is_escaped() {
         for (before, after) in [("/a", "b"), ("/a?x=", "b")] {
-            for octet in (0x21..=0xFF).filter(|octet| *octet != 0x7F) {
-                let given = [before.as_bytes(), &[octet], after.as_bytes()].concat();
+            for byte in (0x21..=0xFF).filter(|byte| *byte != 0x7F) {
+                let given = [before.as_bytes(), &[byte], after.as_bytes()].concat();
                 let is_taken = Uri::from_maybe_shared(Bytes::from(given.clone())).is_ok();
                 assert_eq!(target(&given).is_none(), is_taken, "{}", given.escape_ascii());
             }

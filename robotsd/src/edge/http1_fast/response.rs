@@ -95,11 +95,11 @@ fn write_head(
             _ => fields::write_field(out, name, value.as_bytes()),
         }
     }
-    fields::write_field(out, &X_REQUEST_ID, id.octets());
+    fields::write_field(out, &X_REQUEST_ID, id.bytes());
     match framing {
-        Framing::Length { octets, is_in_head: false } | Framing::Absent { length: Some(octets) } => {
+        Framing::Length { bytes, is_in_head: false } | Framing::Absent { length: Some(bytes) } => {
             out.extend_from_slice(b"content-length: ");
-            out.extend_from_slice(itoa::Buffer::new().format(octets).as_bytes());
+            out.extend_from_slice(itoa::Buffer::new().format(bytes).as_bytes());
             out.extend_from_slice(b"\r\n");
         }
         Framing::Chunked => out.extend_from_slice(b"transfer-encoding: chunked\r\n"),
@@ -122,13 +122,13 @@ where
     B: Body<Data = Bytes, Error: Into<BoxError>>,
 {
     let mut left = match framing {
-        Framing::Absent { .. } | Framing::Length { octets: 0, .. } => {
+        Framing::Absent { .. } | Framing::Length { bytes: 0, .. } => {
             return client
                 .send(Bytes::new())
                 .await
                 .map_or_else(|error| AfterResponse::Broken(error.into()), |()| AfterResponse::Next);
         }
-        Framing::Length { octets, .. } => Some(octets),
+        Framing::Length { bytes, .. } => Some(bytes),
         Framing::Chunked => None,
     };
     loop {

@@ -71,7 +71,7 @@ impl FastSocket {
     pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
-                Ok(Some(octets)) => self.early = octets,
+                Ok(Some(bytes)) => self.early = bytes,
                 Ok(None) | Err(_) => return Poll::Ready(()),
             }
         }
@@ -133,7 +133,7 @@ impl FastSocket {
     pub(crate) fn take_interim(&mut self) {
         let Self { connection, out, .. } = self;
         if connection.interim().is_waiting() {
-            connection.interim().take_octets(out);
+            connection.interim().take_bytes(out);
             connection.interim().note_written();
         }
     }
@@ -181,8 +181,8 @@ impl FastSocket {
         let mut room = [MaybeUninit::uninit(); READ];
         let mut buffer = ReadBuf::uninit(&mut room);
         ready!(Pin::new(&mut self.socket).poll_read(cx, &mut buffer))?;
-        let octets = buffer.filled();
-        Poll::Ready(Ok(if octets.is_empty() { None } else { Some(Bytes::copy_from_slice(octets)) }))
+        let bytes = buffer.filled();
+        Poll::Ready(Ok(if bytes.is_empty() { None } else { Some(Bytes::copy_from_slice(bytes)) }))
     }
 }
 
@@ -224,7 +224,7 @@ fn text(second: u64) -> HeaderValue {
 pub(crate) const PARK: Duration = if cfg!(test) { Duration::from_millis(5) } else { Duration::from_secs(1) };
 
 pub(crate) enum Next {
-    Octets(Bytes),
+    Bytes(Bytes),
     Closed(io::Result<()>),
     Overdue,
     Stop,
@@ -234,7 +234,7 @@ pub(crate) enum Next {
 impl Next {
     pub(crate) fn received(read: io::Result<Option<Bytes>>) -> Self {
         match read {
-            Ok(Some(octets)) => Self::Octets(octets),
+            Ok(Some(bytes)) => Self::Bytes(bytes),
             Ok(None) => Self::Closed(Ok(())),
             Err(error) => Self::Closed(Err(error)),
         }

@@ -154,9 +154,9 @@ async fn answered(address: SocketAddr, line: &[u8], fields: &[u8]) -> RawMessage
 
 fn targets() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop_oneof![
-        3 => any::<u8>().prop_map(|octet| vec![octet]),
-        3 => (0x21..0x7Fu8).prop_map(|octet| vec![octet]),
-        1 => (0x80..=0xFFu8).prop_map(|octet| vec![octet]),
+        3 => any::<u8>().prop_map(|byte| vec![byte]),
+        3 => (0x21..0x7Fu8).prop_map(|byte| vec![byte]),
+        1 => (0x80..=0xFFu8).prop_map(|byte| vec![byte]),
         3 => prop::sample::select(&[
             "/", "?", "#", "%", "%2F", "%e9", "<", ">", "`", "\"", "\\", "\u{e9}", "{", "|", "^", "a", " ", "\u{1F600}", "//", "..",
         ][..])
@@ -209,7 +209,7 @@ async fn targets_with_octets_that_hyper_refuses_are_answered() {
         assert_eq!(answer.status(), 400, "{}", target.escape_ascii());
     }
     // The length limit applies to the escaped target.
-    let long = |octets: usize| [&b"GET /"[..], &vec![0xFF; octets], b" HTTP/1.1"].concat();
+    let long = |bytes: usize| [&b"GET /"[..], &vec![0xFF; bytes], b" HTTP/1.1"].concat();
     assert_eq!(answered(address, &long(2730), b"").await.status(), 200);
     assert_eq!(answered(address, &long(2731), b"").await.status(), 414);
 }

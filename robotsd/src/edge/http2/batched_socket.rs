@@ -93,8 +93,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for BatchedSocket<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BatchedSocket<T> {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        self.poll_write_vectored(cx, &[IoSlice::new(octets)])
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
     }
 
     fn poll_write_vectored(
@@ -103,18 +103,18 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for BatchedSocket<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let batch = &mut *self.0.lock();
-        let octets = slices.iter().map(|slice| slice.len()).sum::<usize>();
-        if octets > SMALL || batch.gathered.len() + octets > BATCH {
+        let bytes = slices.iter().map(|slice| slice.len()).sum::<usize>();
+        if bytes > SMALL || batch.gathered.len() + bytes > BATCH {
             ready!(batch.poll_write_gathered(cx))?;
         }
-        if octets > SMALL {
+        if bytes > SMALL {
             return poll_write_slices(&mut batch.socket, cx, slices);
         }
         if batch.gathered.capacity() == 0 {
             batch.gathered.reserve(BATCH);
         }
         slices.iter().for_each(|slice| batch.gathered.extend_from_slice(slice));
-        Poll::Ready(Ok(octets))
+        Poll::Ready(Ok(bytes))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -180,9 +180,9 @@ mod tests {
             }
             socket.shutdown().await.unwrap();
         };
-        let mut octets = Vec::new();
-        let (_, read) = soon(async { tokio::join!(writing, far.read_to_end(&mut octets)) }).await;
+        let mut bytes = Vec::new();
+        let (_, read) = soon(async { tokio::join!(writing, far.read_to_end(&mut bytes)) }).await;
         read.unwrap();
-        assert_eq!(octets, b"01234567".repeat(3 * BATCH / 8));
+        assert_eq!(bytes, b"01234567".repeat(3 * BATCH / 8));
     }
 }

@@ -57,7 +57,7 @@ impl FrameAccounting {
 
     /// Inspects bytes from the client. If the client has sent more frames than its requests need,
     /// returns the type of the first excess frame as the error.
-    pub(crate) fn received(&mut self, octets: &[u8]) -> Result<(), u8> {
+    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), u8> {
         let Self { received, budget, last, requests, open, in_fields, coming, begun, .. } = self;
         let mut flood = None;
         // A stream becomes a request when its field section is complete. Incomplete field sections
@@ -69,7 +69,7 @@ impl FrameAccounting {
                 open.streams.push(OpenStream { number: stream, has_content: false });
             }
         };
-        received.pass(octets, |frame| {
+        received.pass(bytes, |frame| {
             arrived(open, coming.take());
             if !*in_fields {
                 *begun = begun.wrapping_add(1);
@@ -94,9 +94,9 @@ impl FrameAccounting {
         flood.map_or(Ok(()), Err)
     }
 
-    pub(crate) fn sent(&mut self, octets: &[u8]) {
+    pub(crate) fn sent(&mut self, bytes: &[u8]) {
         let Self { sent, budget, open, .. } = self;
-        sent.pass(octets, |frame| {
+        sent.pass(bytes, |frame| {
             budget.sent(frame);
             if frame.kind == frames::DATA {
                 open.sent(frame.stream, frame.length);
@@ -131,11 +131,11 @@ impl FrameAccounting {
 }
 
 impl OpenStreams {
-    fn sent(&mut self, stream: u32, octets: usize) {
+    fn sent(&mut self, stream: u32, bytes: usize) {
         let Some(at) = self.position(stream) else { return };
         self.streams[at].has_content = true;
         if at == 0 {
-            self.moved += octets;
+            self.moved += bytes;
             if self.moved >= PIECE {
                 self.turn();
             }

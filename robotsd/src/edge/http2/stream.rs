@@ -32,8 +32,8 @@ pub(crate) async fn serve<B: Body<Data = Bytes>>(
     let framing = Framing::new(&mut head, &body, is_head);
     complete_head(&mut head, framing, clock.as_deref());
     let left = match framing {
-        Framing::Absent { .. } | Framing::Length { octets: 0, .. } => Some(0),
-        Framing::Length { octets, .. } => Some(octets),
+        Framing::Absent { .. } | Framing::Length { bytes: 0, .. } => Some(0),
+        Framing::Length { bytes, .. } => Some(bytes),
         Framing::Chunked => None,
     };
     // An empty body may be followed by trailers.
@@ -53,7 +53,7 @@ async fn answer<R>(
     consumer: &StreamConsumer,
 ) -> Option<R> {
     let mut answering = pin!(answering);
-    let (mut sent, mut octets) = (0, 0);
+    let (mut sent, mut bytes) = (0, 0);
     poll_fn(|cx| {
         let answered = answering.as_mut().poll(cx);
         // A reset is detected here only while there is no response. Later, sending the response
@@ -65,10 +65,10 @@ async fn answer<R>(
         if queue.is_waiting() {
             while let Some(head) = queue.take() {
                 sent += 1;
-                octets += interim::size(&head);
+                bytes += interim::size(&head);
                 // `h2` buffers the interim responses that the client does not accept. So the limits
                 // of the interim queue apply to all interim responses of a request together.
-                if sent <= interim::WAITING && octets <= interim::WAITING_OCTETS {
+                if sent <= interim::WAITING && bytes <= interim::WAITING_OCTETS {
                     // An error here is ignored: it concerns the whole stream or connection, so
                     // sending the final response will fail, too.
                     let _ = respond.send_informational(head);
@@ -83,10 +83,9 @@ async fn answer<R>(
 
 fn complete_head(head: &mut response::Parts, framing: Framing, clock: Option<&DateClock>) {
     // An empty body needs no `Content-Length`, because END_STREAM already shows its length.
-    if let Framing::Length { octets: octets @ 1.., is_in_head: false } | Framing::Absent { length: Some(octets) } =
-        framing
+    if let Framing::Length { bytes: bytes @ 1.., is_in_head: false } | Framing::Absent { length: Some(bytes) } = framing
     {
-        head.headers.insert(CONTENT_LENGTH, octets.into());
+        head.headers.insert(CONTENT_LENGTH, bytes.into());
     }
     if let Some(clock) = clock.filter(|_| !head.headers.contains_key(DATE)) {
         head.headers.insert(DATE, clock.value());
@@ -148,11 +147,11 @@ where
         if !data.is_empty() && !has_room(&mut stream, consumer).await {
             return;
         }
-        let octets = data.len();
+        let bytes = data.len();
         if stream.send_data(data, is_last).is_err() {
             return;
         }
-        consumer.note_sent(octets);
+        consumer.note_sent(bytes);
         if is_last {
             return consumer.is_ended.set(true);
         }

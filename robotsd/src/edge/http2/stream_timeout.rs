@@ -50,8 +50,8 @@ impl StreamDelivery {
         self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
-    pub(crate) fn note_sent(&self, octets: usize) {
-        self.sent.fetch_add(octets as u64, Ordering::Relaxed);
+    pub(crate) fn note_sent(&self, bytes: usize) {
+        self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(crate) fn sent(&self) -> u64 {

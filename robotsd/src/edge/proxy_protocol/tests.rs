@@ -88,10 +88,10 @@ fn a_header_in_part_is_waited_for() {
 fn a_header_with_any_octet_changed_is_read_in_one_way_or_refused() {
     for (header, _) in headers() {
         for at in 0..header.len() {
-            for octet in [0, b'\r', b'\n', b' ', b'0', b':', header[at] ^ 1, header[at] ^ 0x80, 0xff] {
+            for byte in [0, b'\r', b'\n', b' ', b'0', b':', header[at] ^ 1, header[at] ^ 0x80, 0xff] {
                 let mut changed = header.clone();
-                changed[at] = octet;
-                crate::edge::test_octets::proxy_header(&changed);
+                changed[at] = byte;
+                crate::edge::test_any_input::proxy_header(&changed);
             }
         }
     }
@@ -102,8 +102,8 @@ fn octets_that_are_no_header_are_refused_at_once() {
     let too_long = [&b"PROXY UNKNOWN "[..], &[b'x'; 93]].concat();
     assert_eq!((too_long.len(), parse(&too_long)), (107, Err(HeaderError::TooLong)));
     assert_eq!(parse(&[&too_long[..105], b"\r\n"].concat()), known("unknown", 107));
-    for octets in [&b"GET / HTTP/1.1\r\n"[..], b"P\0", b"proxy ", b"\r\n\r\nGET", b"\x16\x03\x01", b" PROXY"] {
-        assert_eq!(parse(octets), Err(HeaderError::Missing), "{}", octets.escape_ascii());
+    for bytes in [&b"GET / HTTP/1.1\r\n"[..], b"P\0", b"proxy ", b"\r\n\r\nGET", b"\x16\x03\x01", b" PROXY"] {
+        assert_eq!(parse(bytes), Err(HeaderError::Missing), "{}", bytes.escape_ascii());
     }
     let lines = "TCP4 192.0.2.7 198.51.100.1 4242~TCP4 192.0.2.7 198.51.100.1 4242 80 ~\
         TCP4  192.0.2.7 198.51.100.1 4242 80~TCP4 192.0.2.7 198.51.100.1 04242 80~\
@@ -114,7 +114,7 @@ fn octets_that_are_no_header_are_refused_at_once() {
     for line in lines.split('~').chain([""]) {
         assert_eq!(parse(format!("PROXY {line}\r\n").as_bytes()), Err(HeaderError::Line), "{line}");
     }
-    for (octets, expected) in [
+    for (bytes, expected) in [
         (version_2(2, 0x11, &BLOCK_4), HeaderError::Command(2)),
         (version_2(0x30, 0x11, &BLOCK_4), HeaderError::Version(3)),
         (version_2(1, 0x41, &[0; 300]), HeaderError::Family(0x41)),
@@ -122,7 +122,7 @@ fn octets_that_are_no_header_are_refused_at_once() {
         (version_2(1, 0x11, &BLOCK_4[..11]), HeaderError::Length(11)),
         (version_2(1, 0x21, &BLOCK_4), HeaderError::Length(12)),
     ] {
-        assert_eq!(parse(&octets), Err(expected));
+        assert_eq!(parse(&bytes), Err(expected));
     }
 }
 
@@ -140,9 +140,9 @@ fn behind(network: &str, limits: EdgeLimits) -> ServedEdge {
     ServedEdge::start_behind(settings, limits, service)
 }
 
-/// Connects, and sends `octets` followed by a request.
-async fn ask(edge: &ServedEdge, octets: &[u8]) -> Raw {
-    edge.sent([octets, GET].concat()).await
+/// Connects, and sends `bytes` followed by a request.
+async fn ask(edge: &ServedEdge, bytes: &[u8]) -> Raw {
+    edge.sent([bytes, GET].concat()).await
 }
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r\n\r\n";
@@ -184,8 +184,8 @@ async fn a_header_may_come_octet_by_octet() {
         (version_2(1, 0x21, &[&block_6()[..], &[4, 0, 40], &[0; 40]].concat()), "[2001:db8::7]:4242 2001:db8::7"),
     ] {
         let mut client_side = edge.client().await;
-        for octet in [&header[..], GET].concat() {
-            client_side.send([octet]).await;
+        for byte in [&header[..], GET].concat() {
+            client_side.send([byte]).await;
             tokio::task::yield_now().await;
         }
         assert_eq!(client_side.message().await.body, client);
@@ -199,9 +199,9 @@ async fn a_header_may_come_octet_by_octet() {
 async fn without_a_header_nothing_is_answered() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     let bad = [b"".to_vec(), b"PROXY TCP4 x\r\n".to_vec(), version_2(1, 0x11, &BLOCK_4[..11]), b"PROXY  ".to_vec()];
-    for (number, octets) in bad.iter().enumerate() {
-        let mut client = ask(&edge, octets).await;
-        assert_eq!(client.rest().await, "", "{}", octets.escape_ascii());
+    for (number, bytes) in bad.iter().enumerate() {
+        let mut client = ask(&edge, bytes).await;
+        assert_eq!(client.rest().await, "", "{}", bytes.escape_ascii());
         edge.counts(ConnectionErrorKind::ProxyHeader, number as u64 + 1).await;
     }
     let first = &edge.messages()[0];
@@ -254,10 +254,10 @@ async fn health_checks_are_no_problem() {
     for header in headers {
         for linger in [None, Some(Duration::ZERO)] {
             let client = tokio::net::TcpStream::connect(edge.address).await.unwrap();
-            let octets = header(client.local_addr().unwrap());
+            let bytes = header(client.local_addr().unwrap());
             socket2::SockRef::from(&client).set_linger(linger).unwrap();
             soon(client.writable()).await.unwrap();
-            assert_eq!(client.try_write(&octets).unwrap(), octets.len());
+            assert_eq!(client.try_write(&bytes).unwrap(), bytes.len());
         }
     }
     // When this request has been served, the other connections have ended, too.
@@ -271,8 +271,8 @@ async fn a_header_has_the_deadlines_of_a_head() {
     const MOMENT: Duration = Duration::from_millis(150);
     let limits = EdgeLimits { first_byte: MOMENT, header_read: MOMENT, ..EdgeLimits::default() };
     let edge = behind(LOOPBACK, limits);
-    for octets in [b"".to_vec(), b"PROXY TCP4 ".to_vec(), version_2(1, 0x11, &[0; 500])[..400].to_vec()] {
-        let mut client = edge.sent(octets).await;
+    for bytes in [b"".to_vec(), b"PROXY TCP4 ".to_vec(), version_2(1, 0x11, &[0; 500])[..400].to_vec()] {
+        let mut client = edge.sent(bytes).await;
         assert_eq!(client.rest().await, "");
     }
     edge.counts(ConnectionErrorKind::Slow, 3).await;

@@ -99,9 +99,9 @@ impl PendingRecord {
         }
     }
 
-    pub(crate) fn sent(&mut self, octets: u64) {
+    pub(crate) fn sent(&mut self, bytes: u64) {
         if let Some(record) = &mut self.record {
-            record.sent += octets;
+            record.sent += bytes;
             record.is_whole |= self.length == Some(record.sent);
         }
     }

@@ -43,7 +43,7 @@ impl RequestId {
     /// Accepts an id from a proxy. Returns `None` if the id is not safe to write into a log, a page
     /// or a header.
     pub(crate) fn given(id: &[u8]) -> Option<Self> {
-        let is_plain = |octet: &u8| octet.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(octet);
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(byte);
         if id.is_empty() || !id.iter().all(is_plain) {
             return None;
         }
@@ -52,16 +52,16 @@ impl RequestId {
         Some(Self { text, length: id.len() as u8 })
     }
 
-    pub(crate) fn octets(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         self.text.get(..usize::from(self.length)).unwrap_or_default()
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        std::str::from_utf8(self.octets()).unwrap_or_default()
+        std::str::from_utf8(self.bytes()).unwrap_or_default()
     }
 
     pub(crate) fn to_value(self) -> HeaderValue {
-        let mut value = HeaderValue::from_bytes(self.octets()).unwrap_or_else(|_| HeaderValue::from_static("-"));
+        let mut value = HeaderValue::from_bytes(self.bytes()).unwrap_or_else(|_| HeaderValue::from_static("-"));
         // A sensitive value is not stored in HPACK's table. An id is never repeated, so storing it
         // would only evict an entry that can be used again. Ids would also slow down `h2`, which
         // compares a value with all entries that have the same name.
@@ -78,16 +78,16 @@ fn mix(mut value: u64) -> u64 {
 
 fn write_hex(digits: &mut [u8], value: u64) {
     let (pairs, _) = digits.as_chunks_mut();
-    for (pair, octet) in pairs.iter_mut().zip(value.to_be_bytes()) {
-        *pair = HEX[usize::from(octet)];
+    for (pair, byte) in pairs.iter_mut().zip(value.to_be_bytes()) {
+        *pair = HEX[usize::from(byte)];
     }
 }
 
 static HEX: [[u8; 2]; 256] = {
-    let (digits, mut hex, mut octet) = (b"0123456789abcdef", [[0; 2]; 256], 0);
-    while octet < hex.len() {
-        hex[octet] = [digits[octet >> 4], digits[octet & 15]];
-        octet += 1;
+    let (digits, mut hex, mut byte) = (b"0123456789abcdef", [[0; 2]; 256], 0);
+    while byte < hex.len() {
+        hex[byte] = [digits[byte >> 4], digits[byte & 15]];
+        byte += 1;
     }
     hex
 };
@@ -120,7 +120,7 @@ fn parts(head: &str) -> Option<[&str; 4]> {
 }
 
 fn is_id(text: &str, length: usize) -> bool {
-    text.len() == length && text.bytes().all(|octet| matches!(octet, b'0'..=b'9' | b'a'..=b'f'))
+    text.len() == length && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 #[cfg(test)]

@@ -136,12 +136,12 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
 
     /// Records the size of a frame, or the end of the body, in the access record, if there is one.
     /// On HTTP/2, this method does nothing, because the stream counts the bytes.
-    fn account(self: Pin<&mut Self>, octets: Option<usize>) {
-        let is_whole = octets.is_none() || self.is_end_stream();
+    fn account(self: Pin<&mut Self>, bytes: Option<usize>) {
+        let is_whole = bytes.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
             return;
         };
-        record.sent(octets.unwrap_or(0) as u64);
+        record.sent(bytes.unwrap_or(0) as u64);
         if is_whole {
             record.whole();
         }
@@ -157,8 +157,8 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         match &frame {
             None => self.account(None),
             Some(Ok(frame)) => {
-                let octets = frame.data_ref().map_or(0, Bytes::len);
-                self.account(Some(octets));
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                self.account(Some(bytes));
             }
             Some(Err(_)) => {}
         }
@@ -193,7 +193,7 @@ pub(crate) enum Framing {
     Absent { length: Option<u64> },
     /// The length is known. If `is_in_head` is true, the head already contains the length as
     /// `Content-Length`.
-    Length { octets: u64, is_in_head: bool },
+    Length { bytes: u64, is_in_head: bool },
     /// The length is unknown. Chunks on HTTP/1.1, or frames on HTTP/2, delimit the body.
     Chunked,
 }
@@ -218,11 +218,11 @@ impl Framing {
         }
         let said = head.headers.get(CONTENT_LENGTH).map(|said| fields::length(said.as_bytes()));
         match (said, size) {
-            (Some(Some(octets)), _) => Self::Length { octets, is_in_head: true },
-            (None, Some(octets)) => Self::Length { octets, is_in_head: false },
+            (Some(Some(bytes)), _) => Self::Length { bytes, is_in_head: true },
+            (None, Some(bytes)) => Self::Length { bytes, is_in_head: false },
             (Some(None), exact) => {
                 head.headers.remove(CONTENT_LENGTH);
-                exact.map_or(Self::Chunked, |octets| Self::Length { octets, is_in_head: false })
+                exact.map_or(Self::Chunked, |bytes| Self::Length { bytes, is_in_head: false })
             }
             (None, None) => Self::Chunked,
         }

@@ -70,17 +70,17 @@ impl SpopError {
 }
 
 /// Removes the next frame from the received bytes. Returns `None` if the frame is incomplete.
-pub(crate) fn take(octets: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
-    let Some(length) = octets.first_chunk::<LENGTH>() else { return Ok(None) };
+pub(crate) fn take(bytes: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
+    let Some(length) = bytes.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
     if length > largest {
         return Err(SpopError::TOO_BIG);
     }
-    if octets.len() < LENGTH + length {
+    if bytes.len() < LENGTH + length {
         return Ok(None);
     }
-    octets.advance(LENGTH);
-    read(octets.split_to(length).freeze()).map(Some)
+    bytes.advance(LENGTH);
+    read(bytes.split_to(length).freeze()).map(Some)
 }
 
 fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
@@ -104,9 +104,9 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
 
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
-    let versions = items.octets(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
+    let versions = items.bytes(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
     let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
-    let capabilities = items.octets(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
+    let capabilities = items.bytes(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
     // An agent that supports major version 2 supports all its minor versions.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
@@ -122,7 +122,7 @@ pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
 }
 
 fn listed(list: &[u8]) -> impl Iterator<Item = &[u8]> {
-    list.split(|octet| *octet == b',').map(<[u8]>::trim_ascii)
+    list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
 pub(crate) fn push_hello(out: &mut Vec<u8>, agreement: Agreement) {
@@ -216,7 +216,7 @@ pub(crate) enum SpopValue<'a> {
     Flag(bool),
     Number(u64),
     Address(IpAddr),
-    Octets(&'a [u8]),
+    Bytes(&'a [u8]),
 }
 
 /// A list of names and values: the arguments of a message, or the items of a handshake.
@@ -225,12 +225,12 @@ pub(crate) struct Arguments<'a>(&'a [u8]);
 
 impl<'a> Arguments<'a> {
     /// Returns the list if the bytes are exactly one list, and `None` otherwise.
-    pub(super) fn all(octets: &'a [u8]) -> Option<Self> {
-        let mut rest = octets;
+    pub(super) fn all(bytes: &'a [u8]) -> Option<Self> {
+        let mut rest = bytes;
         while !rest.is_empty() {
             (_, rest) = split_item(rest)?;
         }
-        Some(Self(octets))
+        Some(Self(bytes))
     }
 
     /// Returns the arguments of the first message in a payload, and the rest of the payload.
@@ -257,9 +257,9 @@ impl<'a> Arguments<'a> {
     }
 
     /// Returns the value with this name if it is a string or binary data.
-    pub(crate) fn octets(self, name: &[u8]) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(self, name: &[u8]) -> Option<&'a [u8]> {
         match self.get(name)? {
-            SpopValue::Octets(octets) => Some(octets),
+            SpopValue::Bytes(bytes) => Some(bytes),
             _ => None,
         }
     }
@@ -267,20 +267,20 @@ impl<'a> Arguments<'a> {
 
 type Item<'a> = (&'a [u8], SpopValue<'a>);
 
-fn split_item(octets: &[u8]) -> Option<(Item<'_>, &[u8])> {
-    let (name, rest) = split_string(octets)?;
+fn split_item(bytes: &[u8]) -> Option<(Item<'_>, &[u8])> {
+    let (name, rest) = split_string(bytes)?;
     let (value, rest) = split_value(rest)?;
     Some(((name, value), rest))
 }
 
 /// Parses a string at the start of the bytes. Also returns the remaining bytes.
-pub(crate) fn split_string(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = split_integer(octets)?;
+pub(crate) fn split_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = split_integer(bytes)?;
     rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
-fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
-    let (kind, rest) = octets.split_first()?;
+fn split_value(bytes: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
+    let (kind, rest) = bytes.split_first()?;
     Some(match kind & 0x0F {
         0 => (SpopValue::Null, rest),
         1 => (SpopValue::Flag(kind & 0x10 != 0), rest),
@@ -298,7 +298,7 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
         }
         8 | 9 => {
             let (text, rest) = split_string(rest)?;
-            (SpopValue::Octets(text), rest)
+            (SpopValue::Bytes(text), rest)
         }
         _ => return None,
     })
@@ -307,19 +307,19 @@ fn split_value(octets: &[u8]) -> Option<(SpopValue<'_>, &[u8])> {
 /// Parses an integer at the start of the bytes. Also returns the remaining bytes. Values below 240
 /// are a single byte. In a larger value, the first byte contributes four bits, and each following
 /// byte contributes seven. The highest bit of the last byte is 0.
-pub(super) fn split_integer(octets: &[u8]) -> Option<(u64, &[u8])> {
-    let (first, mut rest) = octets.split_first()?;
+pub(super) fn split_integer(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (first, mut rest) = bytes.split_first()?;
     let mut number = u64::from(*first);
     if *first < 0xF0 {
         return Some((number, rest));
     }
     let mut shift = 4;
     loop {
-        let (octet, left) = rest.split_first()?;
+        let (byte, left) = rest.split_first()?;
         rest = left;
-        let part = u64::from(*octet).checked_shl(shift).filter(|part| part >> shift == u64::from(*octet))?;
+        let part = u64::from(*byte).checked_shl(shift).filter(|part| part >> shift == u64::from(*byte))?;
         number = number.checked_add(part)?;
-        if *octet < 0x80 {
+        if *byte < 0x80 {
             return Some((number, rest));
         }
         shift += 7;

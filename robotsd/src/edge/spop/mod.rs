@@ -49,7 +49,7 @@ pub(crate) struct SpopMessages {
 }
 
 pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
-    handover.octets.first() == Some(&0) && !handover.service.connection.has_served()
+    handover.bytes.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
 /// Maximum number of unanswered frames of a connection.
@@ -71,10 +71,10 @@ pub(crate) async fn serve<S: EdgeService>(
     messages: SpopMessages,
 ) -> Result<(), ConnectionFailure> {
     let limits = &settings.limits;
-    let Handover { socket, octets, service, .. } = handover;
+    let Handover { socket, bytes, service, .. } = handover;
     let mut session = Session {
         client: FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)),
-        received: BytesMut::from(octets),
+        received: BytesMut::from(bytes),
         partial_since: Some(Instant::now()),
         was_told_to_stop: false,
         takes_no_more: false,
@@ -97,7 +97,7 @@ pub(crate) async fn serve<S: EdgeService>(
         timer.as_mut().reset(session.begin_wait(limits));
         match poll_fn(|cx| session.poll_event(stopped.as_mut(), timer.as_mut(), cx)).await {
             None => {}
-            Some(Next::Octets(read)) => session.received.extend_from_slice(&read),
+            Some(Next::Bytes(read)) => session.received.extend_from_slice(&read),
             Some(end) => return session.leave(end).await,
         }
     }

@@ -52,7 +52,7 @@ fn message(target: &[u8]) -> Vec<u8> {
 
 #[test]
 fn integers_are_those_of_haproxy() {
-    for (number, octets) in [
+    for (number, bytes) in [
         (0, &[0][..]),
         (239, &[239]),
         (240, &[240, 0]),
@@ -63,9 +63,9 @@ fn integers_are_those_of_haproxy() {
     ] {
         let mut written = Vec::new();
         push_integer(&mut written, number);
-        assert_eq!(written, octets, "{number}");
-        assert_eq!(split_integer(octets), Some((number, &[][..])));
-        assert_eq!(split_integer(&octets[..octets.len() - 1]), None);
+        assert_eq!(written, bytes, "{number}");
+        assert_eq!(split_integer(bytes), Some((number, &[][..])));
+        assert_eq!(split_integer(&bytes[..bytes.len() - 1]), None);
     }
     for number in [u64::from(u32::MAX), u64::MAX] {
         let mut written = Vec::new();
@@ -99,14 +99,14 @@ fn a_handshake_says_what_is_missing() {
 fn a_frame_is_taken_once_it_is_all_there() {
     let whole = frame(NOTIFY, 1, 300, 7, b"payload");
     for cut in 0..whole.len() {
-        let mut octets = BytesMut::from(&whole[..cut]);
-        assert_eq!(frames::take(&mut octets, MAX_FRAME_BYTES), Ok(None), "{cut}");
+        let mut bytes = BytesMut::from(&whole[..cut]);
+        assert_eq!(frames::take(&mut bytes, MAX_FRAME_BYTES), Ok(None), "{cut}");
     }
-    let mut octets = BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
-    let taken = frames::take(&mut octets, MAX_FRAME_BYTES).unwrap();
+    let mut bytes = BytesMut::from(&[&whole[..], &whole[..3]].concat()[..]);
+    let taken = frames::take(&mut bytes, MAX_FRAME_BYTES).unwrap();
     assert_eq!(taken, Some(HaproxyFrame::Notify { stream: 300, frame: 7, payload: Bytes::from_static(b"payload") }));
-    assert_eq!(octets.len(), 3);
-    let error = |octets: &[u8]| frames::take(&mut BytesMut::from(octets), 256).unwrap_err();
+    assert_eq!(bytes.len(), 3);
+    let error = |bytes: &[u8]| frames::take(&mut BytesMut::from(bytes), 256).unwrap_err();
     assert_eq!(error(&257u32.to_be_bytes()), SpopError::TOO_BIG);
     assert_eq!(error(&frame(NOTIFY, 0, 1, 1, b"")).status, 10);
     assert_eq!(error(&frame(0, 1, 1, 1, b"")).status, 10);
@@ -147,7 +147,7 @@ async fn greeted(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdg
 async fn edge_that_waits(limits: EdgeLimits, permits: Arc<Semaphore>) -> (Raw, ServedEdge) {
     let messages = SpopMessages {
         request: |arguments| {
-            let target = arguments.octets(b"target").unwrap_or(b"/none");
+            let target = arguments.bytes(b"target").unwrap_or(b"/none");
             Request::builder().uri(target).header("host", "a.test").body(()).unwrap()
         },
         variables: |response, variables| variables.text("body", response.body()),
@@ -178,19 +178,19 @@ async fn ended(client: &mut Raw) -> bool {
     client.rest().await.is_empty()
 }
 
-fn has(octets: &[u8], text: &str) -> bool {
-    memchr::memmem::find(octets, text.as_bytes()).is_some()
+fn has(bytes: &[u8], text: &str) -> bool {
+    memchr::memmem::find(bytes, text.as_bytes()).is_some()
 }
 
 #[tokio::test]
 async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
-    let mut octets = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
-    octets.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
+    let mut bytes = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
+    bytes.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
     // This frame type is unknown. A future version of SPOP might define it.
-    octets.extend(frame(77, 1, 0, 0, b"?"));
-    octets.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
-    let (before, after) = octets.split_at(octets.len() - 9);
+    bytes.extend(frame(77, 1, 0, 0, b"?"));
+    bytes.extend(frame(NOTIFY, 1, 301, 2, &message(b"/second")));
+    let (before, after) = bytes.split_at(bytes.len() - 9);
     client.send(before).await;
     let (kind, items) = next(&mut client).await;
     assert!(kind == 101 && has(&items, "version") && has(&items, "pipelining") && !has(&items, "async"), "{items:?}");
@@ -233,7 +233,7 @@ async fn a_question_that_waits_holds_up_no_other() {
 async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
     let greeting = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     let big = [&[0, 1, 0, 1][..], &[0; 16]].concat();
-    for (octets, word) in [
+    for (bytes, word) in [
         (frame(NOTIFY, 1, 1, 1, &message(b"/early")), "invalid"),
         ([&greeting[..], &greeting].concat(), "invalid"),
         ([&greeting[..], &frame(NOTIFY, 1, 1, 1, b"\x05ab")].concat(), "invalid"),
@@ -241,7 +241,7 @@ async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
         (big, "big"),
     ] {
         let (mut client, _) = edge(EdgeLimits::default()).await;
-        client.send(octets).await;
+        client.send(bytes).await;
         let mut answer = next(&mut client).await;
         if answer.0 == 101 {
             answer = next(&mut client).await;

@@ -74,7 +74,7 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
     let untaken = untaken.await.unwrap();
     soon(dropped).await.unwrap_err();
     assert_eq!(client.ask(get("http://h.test/other")).await.unwrap().status(), 200);
-    assert!(octets(untaken.into_body()).await.is_err(), "a cut stream must not look complete");
+    assert!(bytes(untaken.into_body()).await.is_err(), "a cut stream must not look complete");
 }
 
 #[tokio::test]

@@ -31,8 +31,8 @@ pub(super) fn reset(stream: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])
 }
 
-pub(super) fn window(stream: u32, octets: u32) -> Vec<u8> {
-    frame(WINDOW_UPDATE, 0, stream, &octets.to_be_bytes())
+pub(super) fn window(stream: u32, bytes: u32) -> Vec<u8> {
+    frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
 }
 
 /// Connects a client and sends the preface. The client can then send any frames.
@@ -152,14 +152,14 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
         let edge = ServedEdge::start(EdgeLimits::default(), service);
         let mut client = framed(&edge).await;
         client.send(&head(2, END_STREAM, 1)).await;
-        let (mut octets, mut small) = (0, 0);
+        let (mut bytes, mut small) = (0, 0);
         loop {
             let received = soon(client.frame()).await.expect("an open connection");
             if received.kind != frames::DATA {
                 assert!(received.kind != frames::GOAWAY && received.kind != RST_STREAM, "{received:?}");
                 continue;
             }
-            octets += received.payload.len();
+            bytes += received.payload.len();
             if received.flags & END_STREAM != 0 {
                 break;
             }
@@ -172,7 +172,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
             }
             client.send(&back).await;
         }
-        assert_eq!(octets, count * length);
+        assert_eq!(bytes, count * length);
         assert!(small > 2_000, "{small}");
         assert!(edge.reported.lock().is_empty());
     }

@@ -39,7 +39,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
         }
         let (head, body) = soon(response).await.unwrap().into_parts();
         assert_eq!(head.status, 200);
-        assert_eq!(octets(body).await.unwrap(), if is_whole { &b""[..] } else { b"ok" });
+        assert_eq!(bytes(body).await.unwrap(), if is_whole { &b""[..] } else { b"ok" });
     }
 }
 
@@ -81,7 +81,7 @@ async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_w
     let (mut response, mut body) = client.begin(post("/"), false).await;
     assert_eq!(next_interim(&mut response).await.0, 100);
     body.send_data(Bytes::from_static(b"ok"), true).unwrap();
-    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"ok");
+    assert_eq!(bytes(soon(response).await.unwrap().into_body()).await.unwrap(), b"ok");
     let (mut response, _body) = client.begin(post("/unread"), false).await;
     assert!(soon(poll_fn(|cx| response.poll_informational(cx))).await.is_none());
     assert_eq!(soon(response).await.unwrap().status(), 200);
@@ -110,10 +110,9 @@ async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
         ("GET", "/204/5/abc", None, ""),
         ("GET", "/304/5/abc", Some("5"), ""),
     ] {
-        let (head, octets) =
-            client.ask(get(&format!("http://h.test{path}")).method(method)).await.unwrap().into_parts();
+        let (head, bytes) = client.ask(get(&format!("http://h.test{path}")).method(method)).await.unwrap().into_parts();
         let said = head.headers.get("content-length").map(|length| length.to_str().unwrap());
-        assert_eq!((said, octets.as_slice()), (length, body.as_bytes()), "{method} {path}");
+        assert_eq!((said, bytes.as_slice()), (length, body.as_bytes()), "{method} {path}");
         assert!(head.headers.contains_key("date"));
         assert!(!head.headers.contains_key("connection"));
     }
@@ -133,7 +132,7 @@ async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() 
     let mut client = edge.http2().await;
     let (response, mut body) = client.begin(get("http://h.test/200//abc").method("POST"), false).await;
     body.send_data(Bytes::from_static(b"a part"), false).unwrap();
-    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"abc");
+    assert_eq!(bytes(soon(response).await.unwrap().into_body()).await.unwrap(), b"abc");
     assert_eq!(soon(poll_fn(|cx| body.poll_reset(cx))).await.unwrap(), Reason::NO_ERROR);
     assert_eq!(client.ask(get("http://h.test/200//abc")).await.unwrap().body(), b"abc");
 }

@@ -49,9 +49,9 @@ enum Answered {
     Goaway,
 }
 
-async fn answered(edge: &ServedEdge, octets: &[u8]) -> Answered {
+async fn answered(edge: &ServedEdge, bytes: &[u8]) -> Answered {
     let mut client = framed(edge).await;
-    client.try_send(octets).await;
+    client.try_send(bytes).await;
     loop {
         match soon(client.frame()).await {
             Some(frame) if frame.stream == 1 && frame.kind == frames::HEADERS => return Answered::Response,
@@ -66,7 +66,7 @@ async fn answered(edge: &ServedEdge, octets: &[u8]) -> Answered {
 #[tokio::test]
 async fn a_good_request_is_one() {
     let (edge, reached) = counting();
-    for (octets, what) in [
+    for (bytes, what) in [
         (headers(END_STREAM, &section("GET", "/", &[])), "GET"),
         (headers(END_STREAM, &section("GET", "/", &[field("te", "trailers")])), "te: trailers"),
         (headers(END_STREAM, &section("GET", "/", &[field("host", "h.test")])), "the same host"),
@@ -76,7 +76,7 @@ async fn a_good_request_is_one() {
             "POST",
         ),
     ] {
-        assert_eq!(answered(&edge, &octets).await, Answered::Response, "{what}");
+        assert_eq!(answered(&edge, &bytes).await, Answered::Response, "{what}");
     }
     assert_eq!((reached.heads.load(Ordering::SeqCst), reached.bodies.load(Ordering::SeqCst)), (4, 4));
 }
@@ -151,7 +151,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
 async fn a_length_that_lies_is_no_complete_request() {
     let (edge, reached) = counting();
     let length = |length: &str| section("POST", "/", &[field("content-length", length)]);
-    for (what, octets) in [
+    for (what, bytes) in [
         ("longer than the body", [headers(0, &length("5")), frame(0, END_STREAM, 1, b"ok")].concat()),
         ("shorter than the body", [headers(0, &length("1")), frame(0, END_STREAM, 1, b"ok")].concat()),
         ("no body", headers(END_STREAM, &length("5"))),
@@ -172,7 +172,7 @@ async fn a_length_that_lies_is_no_complete_request() {
         ),
     ] {
         let mut client = framed(&edge).await;
-        client.try_send(&octets).await;
+        client.try_send(&bytes).await;
         // The PING is answered only after all earlier bytes have been processed.
         client.try_send(&frame(6, 0, 0, &[7; 8])).await;
         while let Some(frame) = soon(client.frame()).await {

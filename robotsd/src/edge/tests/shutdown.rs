@@ -182,8 +182,8 @@ where
     answers.release.notify_one();
     // The server has time to answer and to close the connection.
     tokio::time::sleep(MOMENT).await;
-    for octets in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
-        client.try_send(octets).await;
+    for bytes in [window(0, 1), window(1, 1), head(2, frames::END_STREAM, 3), window(0, 1)] {
+        client.try_send(bytes).await;
         tokio::time::sleep(MOMENT / 10).await;
     }
     let mut taken = 0;

@@ -343,9 +343,8 @@ mod tests {
 
     #[test]
     fn octets_that_are_no_hello_are_not_waited_for() {
-        for octets in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"]
-        {
-            assert!(is_record_whole(octets), "{octets:?}");
+        for bytes in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"] {
+            assert!(is_record_whole(bytes), "{bytes:?}");
         }
     }
 }

@@ -165,15 +165,15 @@ pub(crate) fn objections(chain: &Path, now: SystemTime) -> (bool, Option<String>
 
 /// Returns the bytes of a regular file, and whether the file's permissions are too wide for a key.
 fn read(path: &Path) -> io::Result<(Vec<u8>, bool)> {
-    let (octets, metadata) = files::read_at_most(path, MAX_FILE)?;
-    if octets.len() as u64 > MAX_FILE {
+    let (bytes, metadata) = files::read_at_most(path, MAX_FILE)?;
+    if bytes.len() as u64 > MAX_FILE {
         return Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             "the file is larger than 1 MiB, so it is not a PEM file",
         ));
     }
     // For a key, the group may have only read permission, and other users must have no permission.
-    Ok((octets, metadata.mode() & 0o037 != 0))
+    Ok((bytes, metadata.mode() & 0o037 != 0))
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, &'static str> {
@@ -339,9 +339,9 @@ mod tests {
             assert_eq!(Validity::of(&whole[..length]), None);
         }
         for at in 0..200 {
-            for octet in [0, 0x7f, 0x80, 0x84, 0xff] {
+            for byte in [0, 0x7f, 0x80, 0x84, 0xff] {
                 let mut broken = whole.clone();
-                broken[at] = octet;
+                broken[at] = byte;
                 // Any result is correct, as long as nothing panics.
                 let _ = Validity::of(&broken);
             }

@@ -79,9 +79,9 @@ impl TestAuthority {
 }
 
 /// Replaces a file atomically, as certificate tools do.
-fn put(path: &Path, octets: &[u8]) {
+fn put(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
-    std::fs::write(&new, octets).unwrap();
+    std::fs::write(&new, bytes).unwrap();
     std::fs::set_permissions(&new, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
     std::fs::rename(&new, path).unwrap();
 }
@@ -196,7 +196,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
     // The client sends no preface, only a part of it, or a preface with a wrong end (RFC 9113,
     // section 3.4).
     let edge = secure_with(live(&[&authority.write("b", &["a.test"])]), EdgeLimits::default());
-    for octets in [
+    for bytes in [
         &get("a.test")[..],
         "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 0\r\n\r\n",
         "PRI * HTTP/2.0\r\n\r\n",
@@ -205,13 +205,13 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
         "INVALID CONNECTION PREFACE\r\n\r\n",
     ] {
         let mut client = edge.raw(&authority.client(&[b"h2"]), "a.test").await;
-        client.send(octets).await;
+        client.send(bytes).await;
         let _ = soon(async { client.finish().await }).await;
         let answer = client.rest().await;
-        assert!(!answer.contains("HTTP"), "{octets:?}: {answer:?}");
+        assert!(!answer.contains("HTTP"), "{bytes:?}: {answer:?}");
         // An empty SETTINGS frame, and a GOAWAY frame with PROTOCOL_ERROR.
         let goaway = "\0\0\0\x04\0\0\0\0\0\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
-        assert_eq!(answer, goaway, "{octets:?}");
+        assert_eq!(answer, goaway, "{bytes:?}");
     }
     let want = "TLS negotiated HTTP/2, but the client did not send the HTTP/2 preface";
     assert_eq!(edge.reports(ConnectionErrorKind::Protocol).await, want);

@@ -70,7 +70,7 @@ impl UpgradeChannel {
     }
 
     pub(super) fn send(&self, message: &UpgradeMessage, socket: Option<BorrowedFd<'_>>) -> io::Result<()> {
-        let octets = serde_json::to_vec(message)?;
+        let bytes = serde_json::to_vec(message)?;
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut room);
         let sockets = socket.map(|socket| [socket]);
@@ -79,18 +79,18 @@ impl UpgradeChannel {
         }
         // If the other process has ended, `sendmsg` returns an error. SIGPIPE does not kill this
         // process, because Rust programs ignore this signal.
-        sendmsg(self.0.as_fd(), &[IoSlice::new(&octets)], &mut control, SendFlags::empty())?;
+        sendmsg(self.0.as_fd(), &[IoSlice::new(&bytes)], &mut control, SendFlags::empty())?;
         Ok(())
     }
 
     /// Waits for the next message and returns it, with the socket that is attached to it. Returns
     /// `None` if the other process has ended. Blocks.
     pub(super) fn receive(&self) -> io::Result<Option<(UpgradeMessage, Option<OwnedFd>)>> {
-        let mut octets = vec![0; MAX_PACKET_BYTES];
+        let mut bytes = vec![0; MAX_PACKET_BYTES];
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut room);
         let received = loop {
-            match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut octets)], &mut control, CLOSED_ON_EXEC.1) {
+            match recvmsg(self.0.as_fd(), &mut [IoSliceMut::new(&mut bytes)], &mut control, CLOSED_ON_EXEC.1) {
                 // ECONNRESET means that the other process ended without reading all packets of this
                 // process. The messages of the other process can still be received.
                 Err(Errno::INTR | Errno::CONNRESET) => {}
@@ -106,7 +106,7 @@ impl UpgradeChannel {
         if received.bytes == 0 {
             return Ok(None);
         }
-        Ok(Some((serde_json::from_slice(&octets[..received.bytes])?, socket)))
+        Ok(Some((serde_json::from_slice(&bytes[..received.bytes])?, socket)))
     }
 }
 

@@ -343,7 +343,7 @@ impl AsyncRead for GuardedSocket {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
-        this.activity.note_octets();
+        this.activity.note_bytes();
         let mut is_flooded = false;
         this.received.pass(&buffer.filled()[before..], |frame| {
             this.activity.note_received(frame);
@@ -370,11 +370,11 @@ impl AsyncWrite for GuardedSocket {
         let written = ready!(poll_write_slices(&mut this.socket, cx, slices))?;
         let mut left = written;
         for slice in slices {
-            let octets = &slice[..left.min(slice.len())];
-            left -= octets.len();
-            let preface = this.preface.min(octets.len());
+            let bytes = &slice[..left.min(slice.len())];
+            left -= bytes.len();
+            let preface = this.preface.min(bytes.len());
             this.preface -= preface;
-            this.sent.pass(&octets[preface..], |frame| {
+            this.sent.pass(&bytes[preface..], |frame| {
                 this.budget.sent(frame);
                 this.activity.note_sent(frame);
             });

@@ -66,7 +66,7 @@ impl ConnectionActivity {
         }
     }
 
-    pub(super) fn note_octets(&self) {
+    pub(super) fn note_bytes(&self) {
         self.received_at.store(self.opened.elapsed().as_millis() as u64, Ordering::Relaxed);
     }
 

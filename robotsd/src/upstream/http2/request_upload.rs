@@ -39,7 +39,7 @@ pub(super) struct RequestUpload {
     next: Option<Option<Result<Frame<Bytes>, RequestBodyError>>>,
     /// All pieces received from the client so far; `None` if the pieces exceed the limits.
     kept: Option<Vec<Bytes>>,
-    kept_octets: usize,
+    kept_bytes: usize,
     pub(super) progress: Arc<UploadProgress>,
     /// Whether a part of the response has arrived since this flag was last checked.
     has_response_moved: Arc<Flag>,
@@ -65,8 +65,8 @@ pub(super) struct UploadTask {
 impl RequestUpload {
     pub(super) fn new(body: RequestBody, stream: SendStream<Bytes>) -> Self {
         let (progress, has_response_moved) = (Arc::new(UploadProgress::new()), Arc::default());
-        let (waiting, next, kept, kept_octets) = (Bytes::new(), None, Some(Vec::new()), 0);
-        Self { body, stream, waiting, next, kept, kept_octets, progress, has_response_moved }
+        let (waiting, next, kept, kept_bytes) = (Bytes::new(), None, Some(Vec::new()), 0);
+        Self { body, stream, waiting, next, kept, kept_bytes, progress, has_response_moved }
     }
 
     /// Returns the whole body, to be sent on another connection; `None` if a part of it was not
@@ -173,8 +173,8 @@ impl RequestUpload {
     }
 
     fn keep(&mut self, data: &Bytes) {
-        self.kept_octets += data.len();
-        let Some(kept) = self.kept.as_mut().filter(|kept| self.kept_octets <= KEPT && kept.len() < KEPT_PIECES) else {
+        self.kept_bytes += data.len();
+        let Some(kept) = self.kept.as_mut().filter(|kept| self.kept_bytes <= KEPT && kept.len() < KEPT_PIECES) else {
             self.kept = None;
             return;
         };

@@ -149,7 +149,7 @@ fn accept(
     // 6.4.1).
     let is_bodiless = is_head || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let expected = match fields::content_length(&head.headers).filter(|_| !is_bodiless) {
-        Some(octets) => ExpectedBody::Length(octets),
+        Some(bytes) => ExpectedBody::Length(bytes),
         None if is_bodiless => ExpectedBody::Absent,
         None => ExpectedBody::Open,
     };

@@ -247,11 +247,11 @@ async fn a_refused_request_is_sent_once_more_whatever_it_is() {
                 return;
             }
             let (head, mut body) = request.into_parts();
-            let mut octets = Vec::new();
+            let mut bytes = Vec::new();
             while let Some(Ok(piece)) = body.data().await {
-                octets.extend(piece);
+                bytes.extend(piece);
             }
-            answer(respond, &format!("{} {}", head.method, String::from_utf8_lossy(&octets)));
+            answer(respond, &format!("{} {}", head.method, String::from_utf8_lossy(&bytes)));
         }
     });
     let mut client = Raw::connect(proxy(origin.upstream())).await;

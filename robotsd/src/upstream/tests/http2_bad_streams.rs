@@ -43,11 +43,11 @@ struct Outcome {
     is_given_up: bool,
 }
 
-/// Sends `octets` as a response, while a valid response on the same connection is half sent.
-async fn beside(octets: Vec<u8>) -> Outcome {
+/// Sends `bytes` as a response, while a valid response on the same connection is half sent.
+async fn beside(bytes: Vec<u8>) -> Outcome {
     let (seen, mut came) = mpsc::unbounded_channel();
     let origin = Origin::start(move |_, mut peer| {
-        let (octets, seen) = (octets.clone(), seen.clone());
+        let (bytes, seen) = (bytes.clone(), seen.clone());
         async move {
             peer.send(frame(4, 0, 0, &[])).await;
             peer.bytes(24).await;
@@ -59,7 +59,7 @@ async fn beside(octets: Vec<u8>) -> Outcome {
                     peer.send(begun.concat()).await;
                 }
                 if let (HEADERS, BAD) = (kind, stream) {
-                    peer.try_send(&octets).await;
+                    peer.try_send(&bytes).await;
                     let (middle, end) = (&body[16_000..32_000], &body[32_000..]);
                     let end = [frame(DATA, 0, SOUND, middle), frame(DATA, END_STREAM, SOUND, end)];
                     peer.try_send(end.concat()).await;
@@ -123,8 +123,8 @@ async fn a_response_that_is_wrong_ends_no_other() {
     ];
     let mut wrong = Vec::new();
     let cases = heads.into_iter().map(|case| (case, true)).chain(others.into_iter().map(|case| (case, false)));
-    for ((what, octets), is_head) in cases {
-        let outcome = beside(octets).await;
+    for ((what, bytes), is_head) in cases {
+        let outcome = beside(bytes).await;
         let is_told = outcome.status == 502 || !is_head && !outcome.is_whole;
         if !(is_told && outcome.is_sound_whole && outcome.is_reset && !outcome.is_given_up) {
             wrong.push((what, outcome));
@@ -163,7 +163,7 @@ async fn a_response_that_cannot_be_read_ends_the_connection() {
         ("DATA before the head", [frame(DATA, 0, BAD, b"ok"), ok()].concat()),
     ];
     let others: Vec<(&str, Vec<u8>)> = vec![
-        ("101 DATA frames without octets", [ok(), empty(101)].concat()),
+        ("101 DATA frames without bytes", [ok(), empty(101)].concat()),
         ("10,000 of them", [ok(), empty(10_000)].concat()),
         ("101 of padding alone", [ok(), frame(DATA, PADDED, BAD, &[3, 0, 0, 0]).repeat(101)].concat()),
         ("LF in the trailers", [ok(), head(END_STREAM, &[&field("x-a", "b\nc")])].concat()),
@@ -178,8 +178,8 @@ async fn a_response_that_cannot_be_read_ends_the_connection() {
         ("HEADERS of no stream", frame(HEADERS, END_HEADERS, 99, STATUS)),
     ];
     let cases = heads.into_iter().map(|case| (case, true)).chain(others.into_iter().map(|case| (case, false)));
-    for ((what, octets), is_head) in cases {
-        let outcome = beside(octets).await;
+    for ((what, bytes), is_head) in cases {
+        let outcome = beside(bytes).await;
         let is_told = outcome.status == 502 || !is_head && !outcome.is_whole;
         assert!(is_told && !outcome.is_sound_whole, "{what}: {outcome:?}");
     }

@@ -61,9 +61,9 @@ async fn clients_that_cancel_end_no_stream_of_others() {
         settled().await;
     }
     wait_until(|| cancelled.load(Ordering::SeqCst) >= 300).await;
-    let mut octets = 0;
-    while octets < 4 + 300 * 4 {
-        octets += soon(kept.frame()).await.unwrap().unwrap().into_data().unwrap().len();
+    let mut bytes = 0;
+    while bytes < 4 + 300 * 4 {
+        bytes += soon(kept.frame()).await.unwrap().unwrap().into_data().unwrap().len();
     }
     assert_eq!(origin.connections(), 1);
 }

@@ -13,23 +13,23 @@ fn headers(flags: u8, fields: &[&[u8]]) -> Vec<u8> {
 }
 
 /// Starts a server that sends these bytes after the head of any request.
-fn saying(octets: Vec<u8>) -> Origin {
+fn saying(bytes: Vec<u8>) -> Origin {
     Origin::start(move |_, mut peer| {
-        let octets = octets.clone();
+        let bytes = bytes.clone();
         async move {
             peer.send(frame(4, 0, 0, &[])).await;
             // The server reads the preface, and at least the header of one frame.
             peer.bytes(24 + 9).await;
-            peer.try_send(&octets).await;
+            peer.try_send(&bytes).await;
             peer.drain().await;
         }
     })
 }
 
-/// Forwards an HTTP/1.1 request to a server that sends `octets`. Returns the status and the body of
+/// Forwards an HTTP/1.1 request to a server that sends `bytes`. Returns the status and the body of
 /// the response. The body is `None` if the response was cut off.
-async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
-    let origin = saying(octets);
+async fn through(bytes: Vec<u8>) -> (u16, Option<String>) {
+    let origin = saying(bytes);
     let upstream = upstream_to([origin.address], |limits| limits.response_header = Duration::from_secs(2));
     let response = soon(upstream.forward(request("GET", "/"))).await;
     let status = response.status().as_u16();
@@ -39,8 +39,8 @@ async fn through(octets: Vec<u8>) -> (u16, Option<String>) {
 
 #[tokio::test]
 async fn a_good_response_is_one() {
-    let octets = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
-    assert_eq!(through(octets).await, (200, Some("ok".to_owned())));
+    let bytes = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
+    assert_eq!(through(bytes).await, (200, Some("ok".to_owned())));
     // The response after the interim response is the response to the request.
     let interim = [headers(0, &[&field(":status", "103")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(interim).await, (200, Some(String::new())));

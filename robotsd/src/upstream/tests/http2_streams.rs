@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::http2::{Http2Origin, answer, are_quick, endless, unread, upstream_to};
 use super::*;
-use crate::http_common::test_peer::{Http2Client, octets};
+use crate::http_common::test_peer::{Http2Client, bytes};
 
 fn post() -> http::request::Builder {
     Request::builder().method("POST").uri("http://h.test/pkg.Service/Method").header("content-type", "application/grpc")
@@ -18,11 +18,11 @@ fn trailers(fields: &[(&'static str, &'static str)]) -> HeaderMap {
 }
 
 /// Sends all of the bytes, as fast as the other side accepts them.
-async fn pour(stream: &mut SendStream<Bytes>, mut octets: Bytes) {
-    while !octets.is_empty() {
-        stream.reserve_capacity(octets.len());
+async fn pour(stream: &mut SendStream<Bytes>, mut bytes: Bytes) {
+    while !bytes.is_empty() {
+        stream.reserve_capacity(bytes.len());
         let room = soon(std::future::poll_fn(|cx| stream.poll_capacity(cx))).await.unwrap().unwrap();
-        stream.send_data(octets.split_to(room.min(octets.len())), false).unwrap();
+        stream.send_data(bytes.split_to(room.min(bytes.len())), false).unwrap();
     }
 }
 
@@ -108,7 +108,7 @@ async fn large_bodies_go_through_both_windows() {
         pour(&mut stream, sent).await;
         stream.send_data(Bytes::new(), true).unwrap();
     });
-    assert!(octets(soon(response).await.unwrap().into_body()).await.unwrap() == large);
+    assert!(bytes(soon(response).await.unwrap().into_body()).await.unwrap() == large);
     // On HTTP/1.1, the trailers are dropped and the body is still complete.
     let mut plain = Raw::connect(proxy(echo().upstream())).await;
     let response =
@@ -202,7 +202,7 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
     let mut client = Http2Client::connect(proxy(origin.upstream())).await;
     let (response, mut stream) = client.begin(post(), false).await;
     stream.send_data(Bytes::from_static(b"some"), false).unwrap();
-    assert_eq!(octets(soon(response).await.unwrap().into_body()).await.unwrap(), b"enough");
+    assert_eq!(bytes(soon(response).await.unwrap().into_body()).await.unwrap(), b"enough");
 }
 
 #[tokio::test]
@@ -213,11 +213,11 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
         let origin = Http2Origin::start(move |request, mut respond| {
             let number = seen.fetch_add(1, Ordering::SeqCst);
             async move {
-                let octets = octets(request.into_body()).await.unwrap();
+                let bytes = bytes(request.into_body()).await.unwrap();
                 if number == 0 {
                     return respond.send_reset(Reason::REFUSED_STREAM);
                 }
-                answer(respond, &octets.len().to_string());
+                answer(respond, &bytes.len().to_string());
             }
         });
         let mut client = Http2Client::connect(proxy(origin.upstream())).await;
@@ -229,7 +229,7 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
         let response = soon(response).await.unwrap();
         assert_eq!(response.status(), want, "{pieces} of {size}");
         if want == 200 {
-            assert_eq!(octets(response.into_body()).await.unwrap(), (pieces * size).to_string().as_bytes());
+            assert_eq!(bytes(response.into_body()).await.unwrap(), (pieces * size).to_string().as_bytes());
         }
     }
 }
@@ -313,7 +313,7 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
             tokio::time::sleep(MOMENT / 5).await;
         }
         stream.send_data(Bytes::new(), true).ok()?;
-        octets(response.into_body()).await.ok()
+        bytes(response.into_body()).await.ok()
     });
     assert_eq!(body.await, b"heard");
 }

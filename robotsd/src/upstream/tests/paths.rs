@@ -102,14 +102,14 @@ fn front() -> SocketAddr {
 }
 
 /// Sends bytes and then a last request over one path. Returns everything that was received.
-async fn heard(front: SocketAddr, way: Way, octets: &[u8]) -> Vec<String> {
+async fn heard(front: SocketAddr, way: Way, bytes: &[u8]) -> Vec<String> {
     let mut client = Raw::connect(front).await;
     let warming = match way {
         Way::Plain => "GET /warm HTTP/1.1\r\nHost: h.test\r\n\r\n",
         Way::Hyper => "POST /warm HTTP/1.1\r\nHost: h.test\r\nContent-Length: 0\r\n\r\n",
     };
     assert_eq!(client.ask(warming).await.status(), 200);
-    client.try_send(octets).await;
+    client.try_send(bytes).await;
     // The bytes must arrive separately from the next request, or this would be a different case.
     settled().await;
     client.try_send("GET /last HTTP/1.1\r\nHost: h.test\r\nConnection: close\r\n\r\n").await;
@@ -140,7 +140,7 @@ fn masked(text: &str) -> String {
 }
 
 fn pieces(list: &'static [u8]) -> Vec<&'static [u8]> {
-    list.split(|octet| *octet == b'~').collect()
+    list.split(|byte| *byte == b'~').collect()
 }
 
 /// Returns valid heads, nearly valid heads, and heads that are crafted to be misread.
@@ -221,7 +221,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
         let line = if dice.roll(3) == 0 { dice.pick(&lines) } else { right.0 };
         let mut request = head(line, &rest, dice.pick(behind));
         if dice.roll(12) == 0 {
-            request.retain(|octet| *octet != b'\r');
+            request.retain(|byte| *byte != b'\r');
         }
         all.insert(request);
     }
@@ -245,7 +245,7 @@ fn requests() -> BTreeSet<Vec<u8>> {
 /// Escapes the bytes in the target of a request that hyper would reject.
 fn with_target_escaped(request: &[u8]) -> Vec<u8> {
     let line = memchr::memchr(b'\n', request).unwrap_or(request.len());
-    let mut parts: Vec<Vec<u8>> = request[..line].split(|octet| *octet == b' ').map(<[u8]>::to_vec).collect();
+    let mut parts: Vec<Vec<u8>> = request[..line].split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
     if let [_, target, _] = &mut parts[..] {
         *target = as_escaped(target);
     }

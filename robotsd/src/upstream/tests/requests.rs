@@ -71,10 +71,10 @@ async fn a_slow_upload_is_not_the_upstreams_fault() {
     let proxy = proxy(upstream);
     let body = undisturbed(async || {
         let mut client = Raw::sent(proxy, "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\n").await;
-        for octet in ["a", "b", "c"] {
+        for byte in ["a", "b", "c"] {
             // The client must be slow here, so the test waits for a fixed time.
             tokio::time::sleep(MOMENT).await;
-            client.try_send(octet).await;
+            client.try_send(byte).await;
         }
         Some(client.message().await).filter(|answer| answer.status() == 200).map(|answer| answer.body)
     });

@@ -111,9 +111,9 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
             let mut socket = socket.unwrap();
             let mut head = Vec::new();
             while !head.ends_with(b"\r\n\r\n") {
-                let mut octet = [0];
-                socket.read_exact(&mut octet).unwrap();
-                head.extend(octet);
+                let mut byte = [0];
+                socket.read_exact(&mut byte).unwrap();
+                head.extend(byte);
             }
             socket.write_all(OK.as_bytes()).unwrap();
             may_close.recv().unwrap();

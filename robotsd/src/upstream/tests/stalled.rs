@@ -80,7 +80,7 @@ fn scene(connections: usize, change: impl FnOnce(&mut UpstreamLimits)) -> Scene 
 struct Greedy {
     peer: Raw,
     heads: usize,
-    octets: usize,
+    bytes: usize,
     resets: usize,
     /// Number of streams that the proxy has ended.
     ends: usize,
@@ -100,7 +100,7 @@ impl Greedy {
         let window = frame(8, 0, 0, &0x7f00_0000_u32.to_be_bytes());
         let hello = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]), &window];
         peer.send(hello.concat()).await;
-        Self { peer, heads: 0, octets: 0, resets: 0, ends: 0 }
+        Self { peer, heads: 0, bytes: 0, resets: 0, ends: 0 }
     }
 
     /// Requests `path` on each of a hundred streams.
@@ -115,14 +115,14 @@ impl Greedy {
         self.peer.send(frame(1, 5, stream, &block)).await;
     }
 
-    async fn grant(&mut self, stream: u32, octets: u32) {
-        self.peer.send(frame(8, 0, stream, &octets.to_be_bytes())).await;
+    async fn grant(&mut self, stream: u32, bytes: u32) {
+        self.peer.send(frame(8, 0, stream, &bytes.to_be_bytes())).await;
     }
 
     async fn frame(&mut self) {
         let frame = self.peer.frame().await.expect("an open connection");
         match frame.kind {
-            0 => self.octets += frame.payload.len(),
+            0 => self.bytes += frame.payload.len(),
             1 => self.heads += 1,
             3 => self.resets += 1,
             _ => {}
@@ -181,7 +181,7 @@ async fn a_body_that_is_read_ahead_ends_without_its_trailers() {
     is_served(scene.address, 1).await;
     greedy.grant(1, SMALL as u32).await;
     greedy.until(|greedy| greedy.ends == 1).await;
-    assert_eq!((greedy.heads, greedy.octets), (1, SMALL));
+    assert_eq!((greedy.heads, greedy.bytes), (1, SMALL));
 }
 
 #[tokio::test]
@@ -207,7 +207,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
                 for stream in 0..100 {
                     greedy.grant(2 * stream + 1, SMALL as u32).await;
                 }
-                greedy.until(|greedy| greedy.octets == 100 * SMALL).await;
+                greedy.until(|greedy| greedy.bytes == 100 * SMALL).await;
             }
             Some(scene.buffers.used.load(Ordering::SeqCst))
         })
@@ -265,8 +265,8 @@ async fn a_client_that_moves_keeps_its_connection() {
             while slow.resets == 0 {
                 pause.tick().await;
                 slow.grant(1, 20_000).await;
-                let want = slow.octets + 10_000;
-                slow.until(|slow| slow.octets >= want || slow.resets > 0).await;
+                let want = slow.bytes + 10_000;
+                slow.until(|slow| slow.bytes >= want || slow.resets > 0).await;
             }
         };
         tokio::select! {
@@ -427,7 +427,7 @@ async fn a_stream_is_passed_on_as_it_comes() {
         // waits.
         if event % 2 == 0 {
             client.grant(1, 10).await;
-            client.until(|client| client.octets == event * 5).await;
+            client.until(|client| client.bytes == event * 5).await;
         }
         more.notify_one();
     }

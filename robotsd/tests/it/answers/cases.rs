@@ -56,9 +56,9 @@ fn moved(status: &str, location: &str) -> Reply {
 
 /// Returns Brotli data without compression: one stored block for a 16-bit window, and the empty
 /// last block (RFC 7932, section 9).
-pub(super) fn brotli(octets: &[u8]) -> Vec<u8> {
-    let head = ((u32::try_from(octets.len()).unwrap() - 1) << 4 | 1 << 20).to_le_bytes();
-    [&head[..3], octets, &[0x03]].concat()
+pub(super) fn brotli(bytes: &[u8]) -> Vec<u8> {
+    let head = ((u32::try_from(bytes.len()).unwrap() - 1) << 4 | 1 << 20).to_le_bytes();
+    [&head[..3], bytes, &[0x03]].concat()
 }
 
 fn status(status: &str) -> Reply {
@@ -91,8 +91,8 @@ fn coded(asked: &Asked, coding: &str, packed: &[u8]) -> Reply {
 }
 
 /// Returns rules with this total size. Each rule takes 1 KiB.
-fn long_file(octets: usize) -> String {
-    let rules: String = (0..octets >> 10).map(|number| format!("Disallow: /{number:01012}\n")).collect();
+fn long_file(bytes: usize) -> String {
+    let rules: String = (0..bytes >> 10).map(|number| format!("Disallow: /{number:01012}\n")).collect();
     format!("User-agent: *\n{rules}")
 }
 
@@ -128,8 +128,8 @@ pub(super) const CASES: &[Case] = &[
         ok(&["Content-Type: text/plain; charset=iso-8859-1"], b"User-agent: *\nDisallow: /caf\xE9/\n")
     }),
     case("200 with rules in UTF-16", SPOILT, "utf-16", |_| {
-        let octets: Vec<u8> = "\u{feff}User-agent: *\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
-        ok(&[PLAIN], octets)
+        let bytes: Vec<u8> = "\u{feff}User-agent: *\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        ok(&[PLAIN], bytes)
     }),
     case("200 with a byte order mark", KEPT, "byte-order-mark", |_| ok(&[PLAIN], format!("\u{feff}{RULES}"))),
     case("200 with 501 KiB of rules", SPOILT, "over-500-kib", |_| ok(&[PLAIN], long_file(501 << 10))),
@@ -178,7 +178,7 @@ pub(super) const CASES: &[Case] = &[
     case("599", SHUT, "answer-server-error", |_| status("599 Problem")),
     case("600", SHUT, "answer-not-final", |_| status("600 Odd")),
     case("no HTTP", SHUT, "answer-broken", |_| Reply::Last(b"220 mail.example.com\r\n".to_vec())),
-    case("fewer octets than `Content-Length` says", SHUT, "answer-broken", |_| Reply::Last(CUT.to_vec())),
+    case("fewer bytes than `Content-Length` says", SHUT, "answer-broken", |_| Reply::Last(CUT.to_vec())),
     case("a malformed chunk", SHUT, "answer-broken", |_| {
         Reply::Last(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nUser-agent: *\n".to_vec())
     }),

@@ -53,8 +53,8 @@ fn the_specification_of_answers_row_by_row() {
                 let timed_out = Checked::of(&mut check_within("--timeout=100ms", &[URL], &[silent]));
                 assert_eq!(timed_out.crawlers(), DISALLOW_ALL);
                 assert_eq!(crawlers(|_| Reply::Reset(Vec::new())), DISALLOW_ALL);
-                for octets in ["-ERR\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"] {
-                    assert_eq!(crawlers(|_| Reply::Last(octets.into())), DISALLOW_ALL, "{octets}");
+                for bytes in ["-ERR\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"] {
+                    assert_eq!(crawlers(|_| Reply::Last(bytes.into())), DISALLOW_ALL, "{bytes}");
                 }
             }
             "cache" => {

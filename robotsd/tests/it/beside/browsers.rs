@@ -83,7 +83,7 @@ fn no_header_of_a_crawler_is_taken_for_a_browsers() {
     let mut browsers = 0;
     for case in headers.into_iter().chain(cases("../agents/labelled.jsonl.gz")) {
         let agent = case["ua"].as_str().unwrap();
-        if agent.bytes().any(|octet| octet < b' ') || !maps.is_browser(agent) {
+        if agent.bytes().any(|byte| byte < b' ') || !maps.is_browser(agent) {
             continue;
         }
         browsers += 1;

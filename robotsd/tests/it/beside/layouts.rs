@@ -152,7 +152,7 @@ impl Layouts {
 
     /// Returns the responses of both forms, prepared by [`comparable`].
     fn ask(&self, request: &Request<'_>) -> [String; 2] {
-        ["plain", "asked"].map(|form| comparable(&self.stage.send_raw(&request.octets(form))))
+        ["plain", "asked"].map(|form| comparable(&self.stage.send_raw(&request.bytes(form))))
     }
 
     fn same(&self, request: &Request<'_>) -> Answer {
@@ -166,7 +166,7 @@ impl Layouts {
     /// after a timeout. A real error does not go away.
     fn refused(&self, request: &Request<'_>) {
         wait_until(&format!("a refusal of {request:?}"), || {
-            let Some(answer) = self.stage.offer(&request.octets("asked")) else { return false };
+            let Some(answer) = self.stage.offer(&request.bytes("asked")) else { return false };
             without_source(request, &format!("{}{}", answer.head, answer.body));
             let is_refusal = answer.status == 403 && answer.field("cache-control") == Some("no-store");
             is_refusal && (request.method == "HEAD" || answer.body.contains(REFUSED))
@@ -208,7 +208,7 @@ struct Request<'a> {
 const GET: Request<'_> = Request { site: "", method: "GET", target: "/", agent: FIREFOX, fields: "", body: "" };
 
 impl Request<'_> {
-    fn octets(&self, form: &str) -> Vec<u8> {
+    fn bytes(&self, form: &str) -> Vec<u8> {
         let Self { site, method, target, agent, fields, body } = self;
         let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
         let head = format!("{method} {target} HTTP/1.1\r\nHost: {form}.{site}.test\r\nUser-Agent: {agent}\r\n{fields}");
@@ -271,13 +271,13 @@ fn a_location_without_its_continuation_serves_nothing() {
     let mut statuses = BTreeSet::new();
     for (site, target) in each(ASKED) {
         let request = Request { site, target, ..GET };
-        let answer = layouts.stage.send_raw(&request.octets("asked"));
+        let answer = layouts.stage.send_raw(&request.bytes("asked"));
         without_source(&request, &String::from_utf8_lossy(&answer));
         statuses.insert(Answer::parse(&answer).status);
         layouts.refused(&Request { target: &to_be_refused(target), agent: GPTBOT, ..request });
     }
     let of =
-        |target| Answer::parse(&layouts.stage.send_raw(&Request { site: "wordpress", target, ..GET }.octets("asked")));
+        |target| Answer::parse(&layouts.stage.send_raw(&Request { site: "wordpress", target, ..GET }.bytes("asked")));
     for target in ["/", "/a-post/", "/index.php", "/wp-config.php", "/wp-admin/", "/old/wp-config.php"] {
         assert_eq!(of(target).status, 500, "{target}");
     }
@@ -295,7 +295,7 @@ fn a_server_without_its_line_serves_nothing() {
     for (site, target) in each(ASKED) {
         for (method, body) in [("GET", ""), ("POST", "a=form")] {
             let request = Request { site, target, method, body, ..GET };
-            let answer = Answer::parse(&layouts.stage.send_raw(&request.octets("asked")));
+            let answer = Answer::parse(&layouts.stage.send_raw(&request.bytes("asked")));
             assert_eq!(answer.status, 500, "{request:?}");
             without_source(&request, &answer.body);
         }
@@ -369,8 +369,8 @@ fn another_protocol_goes_through() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     let fields = "Connection: upgrade\r\nUpgrade: echo\r\n";
     let socket = Request { site: "proxy", target: "/socket/x", fields, ..GET };
-    let octets = |form| [socket.octets(form), b"what is said\n".to_vec()].concat();
-    let [plain, asked] = ["plain", "asked"].map(|form| comparable(&layouts.stage.send_raw(&octets(form))));
+    let bytes = |form| [socket.bytes(form), b"what is said\n".to_vec()].concat();
+    let [plain, asked] = ["plain", "asked"].map(|form| comparable(&layouts.stage.send_raw(&bytes(form))));
     assert!(plain.starts_with("HTTP/1.1 101 ") && plain.ends_with("\r\n\r\nwhat is said\n"), "{plain}");
     assert_eq!(plain, asked);
     layouts.refused(&Request { target: "/socket/x?refused=", agent: GPTBOT, ..socket });

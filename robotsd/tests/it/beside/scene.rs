@@ -62,11 +62,11 @@ pub(super) const SCENES: &[Scene] = &[
     scene("the same fields and `Robots-Verdict`, by a browser", forged_to_be_passed_on),
     scene("two `User-Agent` lines, a browser's first", |stage| two_agents(stage, [FIREFOX, GPTBOT])),
     scene("two `User-Agent` lines, the crawler's first", |stage| two_agents(stage, [GPTBOT, FIREFOX])),
-    scene("an octet ≥ 0x80 in the `User-Agent`", |stage| {
+    scene("an byte ≥ 0x80 in the `User-Agent`", |stage| {
         ask(stage, b"/drafts/x", &[("User-Agent", &[GPTBOT.as_bytes(), b" \xFF"].concat())])
     }),
-    scene("an octet ≥ 0x80 in the path, UTF-8", |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT)),
-    scene("an octet ≥ 0x80 in the path, not UTF-8", |stage| get(stage, b"/drafts/\xFF", GPTBOT)),
+    scene("an byte ≥ 0x80 in the path, UTF-8", |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT)),
+    scene("an byte ≥ 0x80 in the path, not UTF-8", |stage| get(stage, b"/drafts/\xFF", GPTBOT)),
     scene("`HEAD`, where it may not", |stage| {
         of(&stage.ask("HEAD", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], ""))
     }),
@@ -87,7 +87,7 @@ pub(super) const SCENES: &[Scene] = &[
     }),
     scene("`/robots.txt`", |stage| get(stage, b"/robots.txt", GPTBOT)),
     scene("`/robots.txt`, `HEAD` with a query", |stage| of(&stage.ask("HEAD", b"/robots.txt?x", &[], ""))),
-    scene("a target of 7,000 octets", |stage| get(stage, format!("/drafts/?{}", "x".repeat(7000)).as_bytes(), GPTBOT)),
+    scene("a target of 7,000 bytes", |stage| get(stage, format!("/drafts/?{}", "x".repeat(7000)).as_bytes(), GPTBOT)),
     scene("300 header fields", many_fields),
     scene("`Connection: User-Agent`", agent_named_in_connection),
     scene("HTTP/1.0 without `Host`", without_host),

@@ -213,8 +213,7 @@ impl Stage {
             let address = ([127, 0, 0, 1], front).into();
             // The server may respond with errors until it has found the site.
             let request = b"GET / HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-            if process
-                .comes_to(|| try_send(address, request).is_some_and(|octets| Answer::parse(&octets).status == 200))
+            if process.comes_to(|| try_send(address, request).is_some_and(|bytes| Answer::parse(&bytes).status == 200))
             {
                 let version = version.join(", ");
                 return Self { _server: process, robotsd_folder, version, address, robotsd, folder };
@@ -268,14 +267,14 @@ impl Stage {
         let mut stream = TcpStream::connect(self.address).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
         stream.write_all(request).ok()?;
-        let (mut octets, mut room) = (Vec::new(), [0; 4096]);
+        let (mut bytes, mut room) = (Vec::new(), [0; 4096]);
         while let Ok(read @ 1..) = stream.read(&mut room) {
-            octets.extend_from_slice(&room[..read]);
-            if is_whole(&octets) {
+            bytes.extend_from_slice(&room[..read]);
+            if is_whole(&bytes) {
                 break;
             }
         }
-        octets.starts_with(b"HTTP/1.").then(|| Answer::parse(&octets))
+        bytes.starts_with(b"HTTP/1.").then(|| Answer::parse(&bytes))
     }
 
     pub(super) fn log(&self) -> String {
@@ -298,11 +297,11 @@ fn patient(text: String) -> String {
 }
 
 /// Reports whether a response states the length of its body, and is complete.
-fn is_whole(octets: &[u8]) -> bool {
-    let end = octets.windows(4).position(|end| end == b"\r\n\r\n");
+fn is_whole(bytes: &[u8]) -> bool {
+    let end = bytes.windows(4).position(|end| end == b"\r\n\r\n");
     end.is_some_and(|end| {
-        let length = Answer::parse(&octets[..end]).field("content-length").and_then(|length| length.parse().ok());
-        length.is_some_and(|length: usize| octets.len() >= end + 4 + length)
+        let length = Answer::parse(&bytes[..end]).field("content-length").and_then(|length| length.parse().ok());
+        length.is_some_and(|length: usize| bytes.len() >= end + 4 + length)
     })
 }
 

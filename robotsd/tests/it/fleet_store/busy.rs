@@ -38,7 +38,7 @@ fn off_is_in_force_everywhere_whatever_the_hooks_do() {
         // Each site has one notice for each hook.
         let (sites, hooks, rounds) = if is_long() { (1_000, 10, 20) } else { (60, 2, 2) };
         // The receiver accepts connections, but does not respond.
-        let receiver = Origin::answering(|_| Reply::Octets(Vec::new()));
+        let receiver = Origin::answering(|_| Reply::Bytes(Vec::new()));
         let start = |name| busy(name, &Forwarder::start(store.address()), [sites, hooks], &receiver);
         let fleet = Fleet::of(["web-1", "web-2", "web-3"].map(start).into());
         for replica in &fleet.replicas {

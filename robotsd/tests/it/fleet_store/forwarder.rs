@@ -60,11 +60,11 @@ impl Way {
         for (from, to, time) in [(&client, &server, None), (&server, &client, Some(&self.answer))] {
             let (mut from, mut to, time) = (from.try_clone()?, to.try_clone()?, time.cloned());
             std::thread::spawn(move || {
-                let mut octets = [0; 1 << 16];
-                while let Ok(read @ 1..) = from.read(&mut octets) {
+                let mut bytes = [0; 1 << 16];
+                while let Ok(read @ 1..) = from.read(&mut bytes) {
                     let time = time.as_ref().map_or(0, |time| time.load(Ordering::Relaxed));
                     std::thread::sleep(Duration::from_millis(time));
-                    if to.write_all(&octets[..read]).is_err() {
+                    if to.write_all(&bytes[..read]).is_err() {
                         break;
                     }
                 }

@@ -89,17 +89,17 @@ fn patient(stream: TcpStream) -> TcpStream {
 }
 
 /// Opens a connection, and sends these bytes.
-pub(crate) fn sent(address: SocketAddr, octets: impl AsRef<[u8]>) -> TcpStream {
+pub(crate) fn sent(address: SocketAddr, bytes: impl AsRef<[u8]>) -> TcpStream {
     let mut stream = connect(address);
-    stream.write_all(octets.as_ref()).expect("an open connection");
+    stream.write_all(bytes.as_ref()).expect("an open connection");
     stream
 }
 
 /// Returns all bytes until the connection ends.
 pub(crate) fn rest(mut stream: impl Read) -> Vec<u8> {
-    let mut octets = Vec::new();
-    stream.read_to_end(&mut octets).expect("a connection that is not reset");
-    octets
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).expect("a connection that is not reset");
+    bytes
 }
 
 /// Sends a request on a new connection, and returns the response. The request must tell the server
@@ -168,8 +168,8 @@ impl<S: Read + Write> Kept<S> {
         Self { reader: BufReader::new(stream), host: host.to_owned() }
     }
 
-    pub(crate) fn send(&mut self, octets: impl AsRef<[u8]>) {
-        self.reader.get_mut().write_all(octets.as_ref()).expect("an open connection");
+    pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.reader.get_mut().write_all(bytes.as_ref()).expect("an open connection");
     }
 
     pub(crate) fn receive(&mut self) -> Answer {

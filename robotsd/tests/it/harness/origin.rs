@@ -24,7 +24,7 @@ pub(crate) struct Asked {
 /// What a server does after a request.
 pub(crate) enum Reply {
     /// Sends these bytes and keeps the connection open. Without bytes, there is no response.
-    Octets(Vec<u8>),
+    Bytes(Vec<u8>),
     /// Sends these bytes and closes the connection.
     Last(Vec<u8>),
     /// Sends these bytes and resets the connection.
@@ -38,8 +38,8 @@ pub(crate) enum Reply {
 }
 
 impl From<Vec<u8>> for Reply {
-    fn from(octets: Vec<u8>) -> Self {
-        Self::Octets(octets)
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
     }
 }
 
@@ -94,9 +94,9 @@ pub(crate) fn redirect(status: &str, location: &str) -> Vec<u8> {
     response(status, &[&format!("Location: {location}")], "")
 }
 
-pub(crate) fn gzip(octets: impl AsRef<[u8]>) -> Vec<u8> {
+pub(crate) fn gzip(bytes: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    encoder.write_all(octets.as_ref()).unwrap();
+    encoder.write_all(bytes.as_ref()).unwrap();
     encoder.finish().unwrap()
 }
 
@@ -248,26 +248,26 @@ impl Script {
         self.connections.fetch_add(1, Ordering::Relaxed);
         let mut reader = BufReader::new(stream);
         // A TLS client sends its hello first, and then waits.
-        if reader.fill_buf().is_ok_and(|octets| octets.first() == Some(&0x16)) {
+        if reader.fill_buf().is_ok_and(|bytes| bytes.first() == Some(&0x16)) {
             let _ = reader.get_mut().write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n");
             return;
         }
         while let Some(asked) = Asked::read(&mut reader) {
-            let octets = [&asked.head[..], &asked.body].concat();
-            self.requests.lock().unwrap().push(String::from_utf8_lossy(&octets).into_owned());
+            let bytes = [&asked.head[..], &asked.body].concat();
+            self.requests.lock().unwrap().push(String::from_utf8_lossy(&bytes).into_owned());
             let reply = (self.reply)(&asked);
-            let (Reply::Octets(octets)
-            | Reply::Last(octets)
-            | Reply::Reset(octets)
-            | Reply::Silence(octets)
-            | Reply::Drip(octets)
-            | Reply::Echo(octets)) = &reply;
+            let (Reply::Bytes(bytes)
+            | Reply::Last(bytes)
+            | Reply::Reset(bytes)
+            | Reply::Silence(bytes)
+            | Reply::Drip(bytes)
+            | Reply::Echo(bytes)) = &reply;
             let stream = reader.get_mut();
             // A client that has read enough may close the connection.
-            let is_sent = stream.write_all(octets).and_then(|()| stream.flush()).is_ok();
+            let is_sent = stream.write_all(bytes).and_then(|()| stream.flush()).is_ok();
             match reply {
-                Reply::Octets(_) if is_sent => continue,
-                Reply::Octets(_) => {}
+                Reply::Bytes(_) if is_sent => continue,
+                Reply::Bytes(_) => {}
                 Reply::Last(_) => drop(raw.map(|raw| raw.shutdown(Shutdown::Write))),
                 Reply::Reset(_) => {
                     // Without this delay, the reset could discard bytes that the client has not

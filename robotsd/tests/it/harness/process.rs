@@ -37,7 +37,7 @@ pub(crate) struct Ended {
 
 impl From<Output> for Ended {
     fn from(output: Output) -> Self {
-        let text = |octets| String::from_utf8(octets).expect("what is written is UTF-8");
+        let text = |bytes| String::from_utf8(bytes).expect("what is written is UTF-8");
         Self { code: output.status.code(), out: text(output.stdout), error: text(output.stderr) }
     }
 }

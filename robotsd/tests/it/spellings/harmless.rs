@@ -117,11 +117,11 @@ fn canonical_target(numbers: &mut Numbers, rules: &[(bool, String)]) -> String {
             _ => ["x", "private", "pub", "Special:", "a@b", "a=b", "p(1)", "c++", "%C3%A9", "50%25"][numbers.below(10)],
         };
         let all = numbers.below(3);
-        for octet in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
+        for byte in name.replace('*', "any").replace("%3A", ":").replace("%40", "@").replace("%2A", "*").bytes() {
             // A raw `;` separates path parameters, which another test covers, so it is always
             // escaped here. Bytes that are not ASCII are also escaped.
-            let escape = octet >= 0x80 || octet == b';' || (octet != b'%' && (all == 0 || numbers.below(8) == 0));
-            if escape { write!(target, "%{octet:02X}").unwrap() } else { target.push(char::from(octet)) }
+            let escape = byte >= 0x80 || byte == b';' || (byte != b'%' && (all == 0 || numbers.below(8) == 0));
+            if escape { write!(target, "%{byte:02X}").unwrap() } else { target.push(char::from(byte)) }
         }
     }
     // In the pattern, `%` begins an escape. The digits of that escape must not be escaped.
@@ -161,7 +161,7 @@ fn mend(target: &str) -> String {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Piece {
-    Octet(u8),
+    Byte(u8),
     Escape(u8),
     Any,
     End,
@@ -171,12 +171,12 @@ enum Piece {
 /// that would change the structure of the path.
 fn is_allowed(rules: &[(bool, String)], target: &str) -> bool {
     let (path, query) = target.split_at(target.find('?').unwrap_or(target.len()));
-    let mut octets = pieces(path, true, false);
-    octets.extend(pieces(query, false, false));
+    let mut bytes = pieces(path, true, false);
+    bytes.extend(pieces(query, false, false));
     let mut best: Option<(usize, bool)> = None;
     for (allow, pattern) in rules {
-        let matched = readings(pattern).iter().any(|pattern| matches(pattern, &octets));
-        let length = pattern.bytes().map(|octet| if octet < 0x80 { 1 } else { 3 }).sum();
+        let matched = readings(pattern).iter().any(|pattern| matches(pattern, &bytes));
+        let length = pattern.bytes().map(|byte| if byte < 0x80 { 1 } else { 3 }).sum();
         // The longest rule decides. If two rules are equally long, the rule that allows decides.
         if matched && best.is_none_or(|best| best < (length, *allow)) {
             best = Some((length, *allow));
@@ -201,22 +201,22 @@ fn readings(pattern: &str) -> Vec<Vec<Piece>> {
 }
 
 fn pieces(text: &str, is_path: bool, is_pattern: bool) -> Vec<Piece> {
-    let octets = text.as_bytes();
+    let bytes = text.as_bytes();
     let mut pieces = Vec::new();
     let mut at = 0;
-    while at < octets.len() {
+    while at < bytes.len() {
         let digits = text.get(at + 1..at + 3).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-        match (octets[at], digits) {
-            (b'%', Some(octet)) => {
-                let unreserved = octet.is_ascii_alphanumeric() || b"-._~*$".contains(&octet);
-                let is_same = unreserved || (is_path && b"!&'()+,;=:@[]".contains(&octet));
-                pieces.push(if is_same { Piece::Octet(octet) } else { Piece::Escape(octet) });
+        match (bytes[at], digits) {
+            (b'%', Some(byte)) => {
+                let unreserved = byte.is_ascii_alphanumeric() || b"-._~*$".contains(&byte);
+                let is_same = unreserved || (is_path && b"!&'()+,;=:@[]".contains(&byte));
+                pieces.push(if is_same { Piece::Byte(byte) } else { Piece::Escape(byte) });
                 at += 2;
             }
             (b'*', _) if is_pattern => pieces.push(Piece::Any),
-            (b'$', _) if is_pattern && at + 1 == octets.len() => pieces.push(Piece::End),
-            (octet @ 0x80.., _) => pieces.push(Piece::Escape(octet)),
-            (octet, _) => pieces.push(Piece::Octet(octet)),
+            (b'$', _) if is_pattern && at + 1 == bytes.len() => pieces.push(Piece::End),
+            (byte @ 0x80.., _) => pieces.push(Piece::Escape(byte)),
+            (byte, _) => pieces.push(Piece::Byte(byte)),
         }
         at += 1;
     }

@@ -57,7 +57,7 @@ impl Numbers {
 /// Returns the path of the page with all bytes escaped except unreserved ones. Every server
 /// understands this path.
 pub(super) fn canonical(page: &Page) -> Vec<u8> {
-    write(&page.path, |octet| if is_unreserved(octet) { Hex::Raw } else { Hex::Upper })
+    write(&page.path, |byte| if is_unreserved(byte) { Hex::Raw } else { Hex::Upper })
 }
 
 /// Returns all systematic spellings of a page, and this many random ones. Systematic spellings that
@@ -72,7 +72,7 @@ pub(super) fn spellings(page: &Page, by_chance: usize, numbers: &mut Numbers) ->
     };
     escapes(page, &mut |target| add(Family::Escapes, target));
     let raw = raw(page);
-    if !page.path.bytes().any(|octet| !is_unreserved(octet) && octet != b'/') {
+    if !page.path.bytes().any(|byte| !is_unreserved(byte) && byte != b'/') {
         parameters(&raw, &mut |target| add(Family::Parameters, target));
         authorities(&raw, &mut |target| add(Family::Authority, target));
         segments(&raw, &mut |target| add(Family::Segments, target));
@@ -101,29 +101,29 @@ enum Hex {
 
 fn write(path: &str, escape: impl Fn(u8) -> Hex) -> Vec<u8> {
     let mut out = Vec::new();
-    for octet in path.bytes() {
+    for byte in path.bytes() {
         // A slash is a separator, so it is not escaped here. Escaping it is a technique of its own.
-        match if octet == b'/' { Hex::Raw } else { escape(octet) } {
-            Hex::Raw => out.push(octet),
-            Hex::Upper => out.extend(format!("%{octet:02X}").bytes()),
-            Hex::Lower => out.extend(format!("%{octet:02x}").bytes()),
-            Hex::Wide => out.extend(format!("%u00{octet:02x}").bytes()),
+        match if byte == b'/' { Hex::Raw } else { escape(byte) } {
+            Hex::Raw => out.push(byte),
+            Hex::Upper => out.extend(format!("%{byte:02X}").bytes()),
+            Hex::Lower => out.extend(format!("%{byte:02x}").bytes()),
+            Hex::Wide => out.extend(format!("%u00{byte:02x}").bytes()),
         }
     }
     out
 }
 
-const fn is_unreserved(octet: u8) -> bool {
-    octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')
+const fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
 
-const fn must_be_escaped(octet: u8) -> bool {
-    matches!(octet, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
+const fn must_be_escaped(byte: u8) -> bool {
+    matches!(byte, b'%' | b'?' | b'#' | b'\\' | 0..=0x20 | 0x7F..)
 }
 
 /// Returns the path of the page with as few escapes as possible.
 fn raw(page: &Page) -> String {
-    let raw = write(&page.path, |octet| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw });
+    let raw = write(&page.path, |byte| if must_be_escaped(byte) { Hex::Upper } else { Hex::Raw });
     String::from_utf8(raw).unwrap()
 }
 
@@ -143,7 +143,7 @@ pub(super) fn ends_as_folder(target: &[u8]) -> bool {
 
 /// Returns the text after the last separator of any kind. It is decoded and has no parameters.
 fn last_segment(target: &[u8]) -> String {
-    let path = target.split(|octet| matches!(octet, b'#' | b'?')).next().unwrap_or_default();
+    let path = target.split(|byte| matches!(byte, b'#' | b'?')).next().unwrap_or_default();
     let text = String::from_utf8_lossy(path).to_lowercase().replace("%u00", "%");
     let text = ["%2f", "%5c", "\\"].iter().fold(text, |text, slash| text.replace(slash, "/"));
     let last = text.rsplit('/').next().unwrap_or_default();
@@ -151,30 +151,30 @@ fn last_segment(target: &[u8]) -> String {
 }
 
 fn escapes(page: &Page, add: &mut dyn FnMut(Vec<u8>)) {
-    let optional = |octet: u8, escape: Hex| if must_be_escaped(octet) { Hex::Upper } else { escape };
+    let optional = |byte: u8, escape: Hex| if must_be_escaped(byte) { Hex::Upper } else { escape };
     add(raw(page).into_bytes());
     add(canonical(page));
     // UTF-8 is not escaped here. Crawlers send such targets, browsers never do.
-    add(write(&page.path, |octet| if octet < 0x80 { optional(octet, Hex::Raw) } else { Hex::Raw }));
+    add(write(&page.path, |byte| if byte < 0x80 { optional(byte, Hex::Raw) } else { Hex::Raw }));
     for hex in [Hex::Upper, Hex::Lower] {
         add(write(&page.path, |_| hex));
-        add(write(&page.path, |octet| if octet.is_ascii_alphanumeric() { Hex::Raw } else { hex }));
-        add(write(&page.path, |octet| if octet.is_ascii_alphabetic() { hex } else { optional(octet, Hex::Raw) }));
-        let mut octets: Vec<u8> = page.path.bytes().collect();
-        octets.sort_unstable();
-        octets.dedup();
-        for one in octets {
-            add(write(&page.path, |octet| if octet == one { hex } else { optional(octet, Hex::Raw) }));
-            add(write(&page.path, |octet| if octet == one { optional(octet, Hex::Raw) } else { hex }));
+        add(write(&page.path, |byte| if byte.is_ascii_alphanumeric() { Hex::Raw } else { hex }));
+        add(write(&page.path, |byte| if byte.is_ascii_alphabetic() { hex } else { optional(byte, Hex::Raw) }));
+        let mut bytes: Vec<u8> = page.path.bytes().collect();
+        bytes.sort_unstable();
+        bytes.dedup();
+        for one in bytes {
+            add(write(&page.path, |byte| if byte == one { hex } else { optional(byte, Hex::Raw) }));
+            add(write(&page.path, |byte| if byte == one { optional(byte, Hex::Raw) } else { hex }));
         }
         // If several places can be changed, only one of them is changed at a time.
         for place in 0..page.path.len() {
             let mut target = Vec::new();
-            for (at, octet) in page.path.char_indices() {
+            for (at, byte) in page.path.char_indices() {
                 let mut buffer = [0; 4];
-                let octet = octet.encode_utf8(&mut buffer);
+                let byte = byte.encode_utf8(&mut buffer);
                 let here = at == place;
-                target.extend(write(octet, |octet| if here { hex } else { optional(octet, Hex::Raw) }));
+                target.extend(write(byte, |byte| if here { hex } else { optional(byte, Hex::Raw) }));
             }
             add(target);
         }
@@ -291,10 +291,10 @@ fn segments(raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
 }
 
 fn unicode(page: &Page, raw: &str, add: &mut dyn FnMut(Vec<u8>)) {
-    let optional = |octet: u8| if must_be_escaped(octet) { Hex::Upper } else { Hex::Raw };
+    let optional = |byte: u8| if must_be_escaped(byte) { Hex::Upper } else { Hex::Raw };
     add(write(&page.path, |_| Hex::Wide));
     for one in page.path.bytes() {
-        let wide = write(&page.path, |octet| if octet == one { Hex::Wide } else { optional(octet) });
+        let wide = write(&page.path, |byte| if byte == one { Hex::Wide } else { optional(byte) });
         add(wide.iter().map(u8::to_ascii_uppercase).collect::<Vec<_>>());
         // The digits are in upper case, but the `u` must be in lower case.
         let text = String::from_utf8(wide).unwrap();
@@ -366,8 +366,8 @@ fn mixed(page: &Page, numbers: &mut Numbers) -> Vec<u8> {
                     (3, 0) if char.is_ascii() && numbers.once_in(3) => Hex::Wide,
                     _ => Hex::Raw,
                 };
-                target.extend(write(char.encode_utf8(&mut buffer), |octet| match escape {
-                    Hex::Raw if must_be_escaped(octet) => Hex::Upper,
+                target.extend(write(char.encode_utf8(&mut buffer), |byte| match escape {
+                    Hex::Raw if must_be_escaped(byte) => Hex::Upper,
                     escape => escape,
                 }));
             }

@@ -185,17 +185,17 @@ fn asked_for_large(address: SocketAddr) -> TcpStream {
 
 /// Reads the large page slowly, until `rest` allows reading the rest at once.
 fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
-    let (mut octets, mut some) = (0, vec![0; 16 * 1024]);
+    let (mut bytes, mut some) = (0, vec![0; 16 * 1024]);
     loop {
         match stream.read(&mut some).expect("not cut off") {
             0 => break,
-            read => octets += read,
+            read => bytes += read,
         }
         if !rest.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(50));
         }
     }
-    assert!(octets > LARGE, "{octets} of {LARGE}");
+    assert!(bytes > LARGE, "{bytes} of {LARGE}");
 }
 
 #[test]

@@ -57,12 +57,12 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
                 let answer = std::iter::repeat_with(|| {
                     let stream = sent(address);
                     let is_early = !is_checking.load(Ordering::Relaxed);
-                    let octets = crate::harness::rest(stream);
-                    closed.fetch_add(usize::from(octets.is_empty() && is_early), Ordering::Relaxed);
-                    octets
+                    let bytes = crate::harness::rest(stream);
+                    closed.fetch_add(usize::from(bytes.is_empty() && is_early), Ordering::Relaxed);
+                    bytes
                 });
-                let octets = answer.into_iter().find(|octets| !octets.is_empty()).unwrap();
-                assert_eq!(Answer::parse(&octets).status, 200);
+                let bytes = answer.into_iter().find(|bytes| !bytes.is_empty()).unwrap();
+                assert_eq!(Answer::parse(&bytes).status, 200);
                 answered.fetch_add(1, Ordering::Relaxed);
             });
         }

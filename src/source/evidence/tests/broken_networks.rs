@@ -109,8 +109,8 @@ fn in_a_sound_network_an_impostor_is_refuted_once_the_crawler_was_seen() {
 #[test]
 fn a_proxy_in_front_that_is_not_configured_refutes_no_request_and_is_named() {
     let network = Network::sound();
-    for octet in 1..=250 {
-        assert!(!network.is_refuted(&format!("198.41.128.{octet}")));
+    for byte in 1..=250 {
+        assert!(!network.is_refuted(&format!("198.41.128.{byte}")));
     }
     let suspects = network.verifier.status().suspects;
     assert_eq!((suspects.len(), &*suspects[0].site, &*suspects[0].crawler), (1, "example.com", "Playbot"));
@@ -122,8 +122,8 @@ fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     let mut refuted = 0;
-    for octet in 1..=250 {
-        refuted += usize::from(network.is_refuted(&format!("198.41.{octet}.7")));
+    for byte in 1..=250 {
+        refuted += usize::from(network.is_refuted(&format!("198.41.{byte}.7")));
     }
     assert!(refuted < 10, "{refuted} requests were refuted before the path was suspected");
     assert!(!network.verifier.status().suspects.is_empty());

@@ -169,9 +169,9 @@ fn respond(state: &Mutex<State>, question: &[u8], most: usize) -> Option<Vec<u8>
             add(&mut answer, &other, records);
         }
     }
-    let octets = answer.to_vec().ok()?;
-    if octets.len() <= most {
-        return Some(octets);
+    let bytes = answer.to_vec().ok()?;
+    if bytes.len() <= most {
+        return Some(bytes);
     }
     answer.answers.clear();
     answer.metadata.truncation = true;

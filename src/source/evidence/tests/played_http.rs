@@ -57,9 +57,9 @@ impl PlayedHttp {
         let shared = state.clone();
         std::thread::spawn(move || {
             for mut stream in listener.incoming().map_while(Result::ok).filter_map(wrap) {
-                let (mut head, mut octet) = (Vec::new(), [0]);
-                while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut octet), Ok(1)) {
-                    head.push(octet[0]);
+                let (mut head, mut byte) = (Vec::new(), [0]);
+                while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+                    head.push(byte[0]);
                 }
                 let answer = {
                     let mut state = shared.lock();

@@ -28,7 +28,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let value = field.value;
-    let end = value.iter().position(|octet| !octet.is_ascii_digit() && *octet != b'.')?;
+    let end = value.iter().position(|byte| !byte.is_ascii_digit() && *byte != b'.')?;
     let unit = value[end..].trim_ascii().to_ascii_lowercase();
     let is_seconds = [&b"s"[..], b"s.", b"sec", b"sec.", b"secs", b"second", b"seconds"].contains(&unit.as_slice());
     let start = field.value_range.start;

@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     }
     let pattern = field.value.to_ascii_lowercase();
     let word = |word: &[u8]| WORDS.split(' ').any(|known| known.as_bytes() == word);
-    let points = pattern.split(|octet| !octet.is_ascii_alphanumeric()).any(word)
+    let points = pattern.split(|byte| !byte.is_ascii_alphanumeric()).any(word)
         || NAMES.iter().any(|name| holds(&pattern, name.as_bytes()));
     if points {
         sink.report(

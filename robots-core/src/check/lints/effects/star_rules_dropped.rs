@@ -164,13 +164,13 @@ impl Dropped {
 }
 
 fn is_meant(pattern: &[u8]) -> bool {
-    let mut words = pattern.split(|octet| !octet.is_ascii_alphanumeric() && *octet != b'-');
+    let mut words = pattern.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
     words.any(|word| is_of(MEANT, word))
 }
 
 fn pages_are_shown_with(pattern: &[u8]) -> bool {
-    let is_word = |octet: &u8| !matches!(octet, b'/' | b'*' | b'.' | b'$');
-    let mut words = pattern.split(|octet| !is_word(octet)).filter(|word| !word.is_empty());
+    let is_word = |byte: &u8| !matches!(byte, b'/' | b'*' | b'.' | b'$');
+    let mut words = pattern.split(|byte| !is_word(byte)).filter(|word| !word.is_empty());
     words.next().is_some_and(|word| is_of(SHOWN_WITH, word)) && words.next().is_none()
 }
 

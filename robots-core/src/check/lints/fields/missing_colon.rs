@@ -44,7 +44,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 /// Removes punctuation at the end of a name, typed by mistake instead of a colon: `Disallow;`.
 fn without_punctuation(name: &[u8]) -> &[u8] {
-    let is_letter = |octet: &u8| octet.is_ascii_alphanumeric();
+    let is_letter = |byte: &u8| byte.is_ascii_alphanumeric();
     &name[..name.iter().rposition(is_letter).map_or(name.len(), |last| last + 1)]
 }
 

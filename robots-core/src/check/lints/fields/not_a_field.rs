@@ -107,7 +107,7 @@ fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
 
 /// Returns the field in a line that a spreadsheet has split into columns: `Disallow;/x/`.
 fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
-    let at = text.iter().position(|octet| matches!(octet, b':' | b';' | b',' | b'|' | b'='))?;
+    let at = text.iter().position(|byte| matches!(byte, b':' | b';' | b',' | b'|' | b'='))?;
     let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());
     let is_column = text[at] != b':' && is_spelled(name);
     is_column.then(|| [name, b": ", unquoted(value).unwrap_or(value)].concat())

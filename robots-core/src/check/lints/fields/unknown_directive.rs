@@ -60,7 +60,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     // Some spreadsheets export a whole line in quotes, with separators after the closing quote.
     if let [quote @ (b'"' | b'\''), ..] = name {
         let value = field.value;
-        let quoted = value.trim_ascii_end().iter().rposition(|octet| !matches!(octet, b',' | b';'))?;
+        let quoted = value.trim_ascii_end().iter().rposition(|byte| !matches!(byte, b',' | b';'))?;
         if value[quoted] != *quote {
             return None;
         }

@@ -20,7 +20,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // One finding per file is enough, because usually all lines end in the same way.
     let lone = memchr::memchr_iter(b'\r', file).find(|at| file.get(at + 1) != Some(&b'\n'));
     if let Some(at) = lone {
-        let ends_file = file[at + 1..].iter().all(|octet| *octet == b'\r');
+        let ends_file = file[at + 1..].iter().all(|byte| *byte == b'\r');
         if ends_file && memchr::memchr(b'\n', file).is_some() {
             return;
         }

@@ -53,19 +53,19 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
 /// Returns the most likely encoding of a path, and the decoded path. `None` if the encoding is
 /// unclear.
 fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
-    let high = || path.iter().filter(|octet| **octet >= 0x80);
-    let touches = |pair: &[u8]| pair.iter().any(|octet| *octet >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
+    let high = || path.iter().filter(|byte| **byte >= 0x80);
+    let touches = |pair: &[u8]| pair.iter().any(|byte| *byte >= 0x80) && pair.iter().any(u8::is_ascii_alphabetic);
     if path.windows(2).any(touches) {
         // Bytes ≥ 0x80 next to ASCII letters are probably letters in Latin script. The encoding is
         // probably ISO-8859-1 if all bytes ≥ 0x80 are letters in it.
-        let is_latin = high().all(|octet| matches!(octet, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
+        let is_latin = high().all(|byte| matches!(byte, 0xC0..=0xD6 | 0xD8..=0xF6 | 0xF8..));
         return is_latin.then(|| ("ISO-8859-1", path.iter().copied().map(char::from).collect()));
     }
     let text: String = path.iter().copied().map(of_windows_1251).collect::<Option<_>>()?;
     // If a lower-case word in another Cyrillic encoding is decoded as windows-1251, the result is
     // in upper case. So windows-1251 is assumed only if all letters of each word, except the first
     // letter, are in lower case.
-    let is_word = |pair: &[u8]| pair.iter().all(|octet| *octet >= 0x80);
+    let is_word = |pair: &[u8]| pair.iter().all(|byte| *byte >= 0x80);
     let is_small = |word: &str| word.chars().skip(1).all(char::is_lowercase);
     let words = text.split(|char: char| !char.is_alphabetic());
     (path.windows(2).any(is_word) && words.clone().all(is_small)).then_some(("windows-1251", text))
@@ -73,10 +73,10 @@ fn guessed(path: &[u8]) -> Option<(&'static str, String)> {
 
 /// Decodes an ASCII character or a Russian, Ukrainian, Belarusian or Bulgarian letter; `None` for
 /// other bytes.
-fn of_windows_1251(octet: u8) -> Option<char> {
-    Some(match octet {
-        0..0x80 => char::from(octet),
-        0xC0.. => char::from_u32(u32::from('\u{410}') + u32::from(octet - 0xC0))?,
+fn of_windows_1251(byte: u8) -> Option<char> {
+    Some(match byte {
+        0..0x80 => char::from(byte),
+        0xC0.. => char::from_u32(u32::from('\u{410}') + u32::from(byte - 0xC0))?,
         0xA8 => '\u{401}',
         0xAA => '\u{404}',
         0xAF => '\u{407}',

@@ -68,10 +68,9 @@ fn run(file: &CheckedFile<'_>, name: Name<'_>, sink: &mut Sink) {
 /// names. A value contains several names if there are commas or semicolons between the names, or if
 /// all names are known.
 fn several<'v>(value: &'v [u8], crawlers: &CrawlersByToken<'_>) -> Option<Vec<&'v [u8]>> {
-    let is_separator =
-        |octet: &u8| matches!(octet, b',' | b';') || JOINS.contains(octet) || octet.is_ascii_whitespace();
+    let is_separator = |byte: &u8| matches!(byte, b',' | b';') || JOINS.contains(byte) || byte.is_ascii_whitespace();
     let names: Vec<&[u8]> = value.split(is_separator).filter(|name| !name.is_empty()).collect();
-    let has_comma = value.iter().any(|octet| matches!(octet, b',' | b';'));
+    let has_comma = value.iter().any(|byte| matches!(byte, b',' | b';'));
     let is_known = |name: &&[u8]| crawlers.of_token(&ProductToken::new(name)).is_some();
     let is_name = |name: &&[u8]| is_one_word(name) && (has_comma || is_known(name));
     ((2..=MAX_NAMES).contains(&names.len()) && names.iter().all(is_name)).then_some(names)
@@ -129,7 +128,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     }
     // If the value may contain several names, there is no fix, because the fix would keep only one
     // name.
-    let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|octet| JOINS.contains(octet)))?;
+    let meant = file.crawlers.declared_by(value).filter(|_| !value.iter().any(|byte| JOINS.contains(byte)))?;
     (meant.as_bytes() != value).then(|| vec![Edit::new(finding.span.clone(), meant)])
 }
 

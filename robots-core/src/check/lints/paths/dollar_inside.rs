@@ -44,8 +44,8 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let inside = memchr::memchr_iter(b'$', &pattern[..pattern.len() - 1]);
     // A `$` at the end of a path segment is not changed, because it may be meant literally or as
     // the end of the path.
-    let is_octet = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
-    inside.clone().all(is_octet).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
+    let is_byte = |at: usize| pattern[at + 1].is_ascii_alphanumeric() && !is_end(pattern, at);
+    inside.clone().all(is_byte).then(|| Edit::each(file.bytes(), inside.map(|at| start + at), "%24"))
 }
 
 /// Reports whether a `$` is meant as the end of the path: the `$` follows a file extension
@@ -55,9 +55,9 @@ fn is_end(pattern: &[u8], at: usize) -> bool {
     /// Maximum length of a file extension, in bytes: the length of `webmanifest`.
     const MAX_EXTENSION_LENGTH: usize = 11;
     let (before, rest) = (&pattern[..at], &pattern[at + 1..]);
-    let name = before.rsplit(|octet| !octet.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let name = before.rsplit(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
     let is_file =
         (1..=MAX_EXTENSION_LENGTH).contains(&name.len()) && before[..before.len() - name.len()].ends_with(b".");
-    let is_only = |signs: &[u8]| rest.iter().all(|octet| signs.contains(octet));
+    let is_only = |signs: &[u8]| rest.iter().all(|byte| signs.contains(byte));
     is_file || is_only(b"*$") || !before.ends_with(b"/") && is_only(b"*$/")
 }

@@ -36,8 +36,8 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(pattern.len());
     while let [first, rest @ ..] = pattern {
         match needless(pattern) {
-            Some(octet) => {
-                out.push(octet);
+            Some(byte) => {
+                out.push(byte);
                 pattern = &pattern[3..];
             }
             None => {
@@ -53,7 +53,7 @@ fn decode(mut pattern: &[u8]) -> Vec<u8> {
 /// represents.
 fn needless(text: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = text else { return None };
-    let digit = |octet: &u8| char::from(*octet).to_digit(16);
-    let octet = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
-    (octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'.' | b'_' | b'~')).then_some(octet)
+    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
+    (byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')).then_some(byte)
 }

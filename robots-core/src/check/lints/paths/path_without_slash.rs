@@ -112,8 +112,8 @@ impl Meaning {
     /// `.git/` is a folder.
     fn of_dotted(name: &[u8]) -> Self {
         const HIDDEN: &str = "aws ds_store env git hg htaccess htpasswd ssh svn well-known";
-        let is_octet = |octet: &u8| octet.is_ascii_alphanumeric() || matches!(octet, b'-' | b'_');
-        let (word, rest) = name.split_at(name.iter().take_while(|octet| is_octet(octet)).count());
+        let is_byte = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        let (word, rest) = name.split_at(name.iter().take_while(|byte| is_byte(byte)).count());
         if rest.starts_with(b"/") || is_one_of(word, HIDDEN) {
             Self::Pattern([b"/.".as_slice(), name].concat())
         } else if is_file_ending(word) {
@@ -194,7 +194,7 @@ fn without_marks(text: &[u8]) -> &[u8] {
     let is_mark = |piece: &Result<char, u8>| match piece {
         Ok(char) => !char.is_alphanumeric() && !"/*.?&$;%#\\_^".contains(*char),
         // A no-break space in a file that is not UTF-8.
-        Err(octet) => *octet == 0xA0,
+        Err(byte) => *byte == 0xA0,
     };
     let marks: Vec<_> = pieces(text).take_while(is_mark).collect();
     let path = &text[marks.iter().map(|mark| mark.map_or(1, char::len_utf8)).sum()..];
@@ -212,7 +212,7 @@ fn without_marks(text: &[u8]) -> &[u8] {
 /// Reports whether `text` begins like a URL with a misspelled or non-web scheme: `https:/`,
 /// `http//`, `ftp://`.
 fn has_scheme(text: &[u8]) -> bool {
-    let (word, rest) = text.split_at(text.iter().take_while(|octet| octet.is_ascii_alphabetic()).count());
+    let (word, rest) = text.split_at(text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count());
     let is_web = is_one_of(word, "http https") && (rest.starts_with(b":") || rest.starts_with(b"//"));
     let (front, path) = text.split_at(memchr::memchr(b'/', text).unwrap_or(text.len()));
     // In `c:/`, the letter is a Windows drive, not a scheme. In `:/a`, the colon is superfluous.

@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         // A `*` at the end of the pattern has no effect, so it is ignored.
         let pattern = pattern.strip_suffix(b"*").unwrap_or(pattern);
         if memchr::memchr(b'*', pattern).is_some() {
-            covered.extend(pattern.split(|octet| matches!(octet, b'*' | b'?' | b'&')).filter_map(parameter_name));
+            covered.extend(pattern.split(|byte| matches!(byte, b'*' | b'?' | b'&')).filter_map(parameter_name));
         }
     }
     for rule in rules().filter(has_one_path) {

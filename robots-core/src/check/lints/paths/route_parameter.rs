@@ -87,10 +87,10 @@ fn parameters(pattern: &[u8]) -> Vec<Range<usize>> {
 }
 
 fn parameter(text: &[u8]) -> Option<usize> {
-    let length = |text: &[u8]| text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || **octet == b'_').count();
+    let length = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
     let is_name = |name: &[u8]| {
         name.first().is_some_and(u8::is_ascii_alphabetic)
-            && name.iter().all(|octet| octet.is_ascii_alphanumeric() || matches!(octet, b'_' | b'-'))
+            && name.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
     };
     let end = match text {
         [b':', rest @ ..] => is_name(&rest[..length(rest)]).then(|| 1 + length(rest)),
@@ -108,7 +108,7 @@ fn parameter(text: &[u8]) -> Option<usize> {
             let name =
                 ["...", "**", "*"].iter().find_map(|sign| optional.strip_prefix(sign.as_bytes())).unwrap_or(optional);
             let name = name.strip_suffix(b"?").unwrap_or(name);
-            let mut names = name.split(|octet| *octet == b':');
+            let mut names = name.split(|byte| *byte == b':');
             (names.all(is_name) && text.len() >= closed).then_some(closed)
         }
         _ => None,

@@ -45,9 +45,9 @@ fn is_host(value: &[u8]) -> bool {
     let name = name.strip_suffix(b"/").unwrap_or(name);
     let authority = Authority::of_host_field(name);
     let label = |label: &[u8]| {
-        !label.is_empty() && label.iter().all(|octet| octet.is_ascii_alphanumeric() || *octet == b'-' || *octet >= 0x80)
+        !label.is_empty() && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-' || *byte >= 0x80)
     };
-    authority.host.split(|octet| *octet == b'.').all(label) && matches!(authority.port, Port::Absent | Port::Number(_))
+    authority.host.split(|byte| *byte == b'.').all(label) && matches!(authority.port, Port::Absent | Port::Number(_))
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {

@@ -105,7 +105,7 @@ fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
 #[test]
 fn it_is_known_by_its_mark_or_by_its_noughts() {
     let wide = |text: &str, big: bool| -> Vec<u8> {
-        text.bytes().flat_map(|octet| if big { [0, octet] } else { [octet, 0] }).collect()
+        text.bytes().flat_map(|byte| if big { [0, byte] } else { [byte, 0] }).collect()
     };
     let text = "User-agent: *\nDisallow: /\n";
     assert_eq!(form(&wide(text, false)), Some(Utf16Form::LittleEndian));

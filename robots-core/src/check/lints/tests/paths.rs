@@ -5,12 +5,12 @@ use crate::check::Severity;
 
 #[test]
 fn lints_about_paths() {
-    Case("dollar-inside", "the last octet is the end")
+    Case("dollar-inside", "the last byte is the end")
         .found("Allow: /a$\nAllow: /a$b$\nAllow: $\nAllow: /a$$\nAllow:\n", &["2:10", "4:10"])
         .helps("Allow: /*.php$*", &["write \"/*.php$\""]);
     Case("hash-in-path", "a blank makes it a comment")
         .found("Allow: /a#b\nAllow: /a #b\nAllow:#b\nSitemap: https://a/#b\n", &["1:10"]);
-    Case("needless-escape", "only unreserved octets are found")
+    Case("needless-escape", "only unreserved bytes are found")
         .found("Allow: /%2f%zz%\nAllow: /%2F%61\nAllow: /%c3%a9%24%2A\n", &["2:12"])
         .helps("Allow: /%61%62%2F%7e", &["write \"/ab%2F~\""]);
     let file = "User-agent: *\nAllow: a\nDisallow: /a\nDisallow: *a\nDisallow:\nDisallow: $\nSitemap: x\nAllow /a:b\n";

@@ -34,7 +34,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         sink.report(span, format_args!("{item} is not a content signal", item = Quoted(item))).help(help);
         return;
     }
-    let keys = field.value.split(|octet| matches!(octet, b',' | b' ' | b'\t')).filter_map(|item| {
+    let keys = field.value.split(|byte| matches!(byte, b',' | b' ' | b'\t')).filter_map(|item| {
         let at = memchr::memchr(b'=', item)?;
         Some(&item[..at])
     });

@@ -39,9 +39,9 @@ pub(super) fn first_wrong(value: &[u8], words: Words) -> Option<&[u8]> {
     };
     let is_key = |key: &[u8]| {
         matches!(key, [b'a'..=b'z' | b'*', rest @ ..]
-            if rest.iter().all(|octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'*')))
+            if rest.iter().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'*')))
     };
-    list.split(|octet| *octet == b',').map(<[u8]>::trim_ascii).find(|item| {
+    list.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).find(|item| {
         let Some(at) = memchr::memchr(b'=', item) else { return true };
         !is_key(&item[..at]) || !words(&item[..at]).iter().any(|word| word.as_bytes() == &item[at + 1..])
     })
@@ -55,7 +55,7 @@ pub(super) fn corrected(value: &[u8], words: Words) -> Option<Vec<u8>> {
         _ => &value[..0],
     };
     let mut text = path.to_vec();
-    for (at, item) in value[path.len()..].split(|octet| *octet == b',').enumerate() {
+    for (at, item) in value[path.len()..].split(|byte| *byte == b',').enumerate() {
         let part = memchr::memchr2(b'=', b':', item)?;
         let key = item[..part].trim_ascii().to_ascii_lowercase();
         let written = item[part + 1..].trim_ascii().to_ascii_lowercase();

@@ -79,28 +79,28 @@ fn a_signature_has_one_form() {
         let mut request = request.clone();
         let (_, value) = request.fields.last_mut().expect("the signature");
         let text = String::from_utf8(std::mem::take(value)).expect("text");
-        let mut octets = STANDARD.decode(text.trim_start_matches("sig1=:").trim_end_matches(':')).expect("base64");
-        change(&mut octets);
-        *value = format!("sig1=:{}:", STANDARD.encode(octets)).into_bytes();
+        let mut bytes = STANDARD.decode(text.trim_start_matches("sig1=:").trim_end_matches(':')).expect("base64");
+        change(&mut bytes);
+        *value = format!("sig1=:{}:", STANDARD.encode(bytes)).into_bytes();
         request.outcome()
     };
     assert_eq!(change(&|_| {}), VERIFIED);
-    assert_eq!(change(&|octets| octets.push(0)), failed(BadSignature));
-    assert_eq!(change(&|octets| octets.truncate(63)), failed(BadSignature));
+    assert_eq!(change(&|bytes| bytes.push(0)), failed(BadSignature));
+    assert_eq!(change(&|bytes| bytes.truncate(63)), failed(BadSignature));
     assert_eq!(change(&Vec::clear), failed(BadSignature));
-    assert_eq!(change(&|octets| octets[0] ^= 1), failed(BadSignature));
+    assert_eq!(change(&|bytes| bytes[0] ^= 1), failed(BadSignature));
     // The group order is added to the second half of the signature, which gives an equivalent but
     // invalid form of the same number (RFC 8032, section 5.1.7).
     assert_eq!(
-        change(&|octets| {
+        change(&|bytes| {
             let order: [u8; 32] = [
                 0xED, 0xD3, 0xF5, 0x5C, 0x1A, 0x63, 0x12, 0x58, 0xD6, 0x9C, 0xF7, 0xA2, 0xDE, 0xF9, 0xDE, 0x14, 0, 0,
                 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
             ];
             let mut carry = 0_u16;
-            for (octet, more) in octets[32..].iter_mut().zip(order) {
-                carry += u16::from(*octet) + u16::from(more);
-                *octet = carry as u8;
+            for (byte, more) in bytes[32..].iter_mut().zip(order) {
+                carry += u16::from(*byte) + u16::from(more);
+                *byte = carry as u8;
                 carry >>= 8;
             }
         }),

@@ -124,9 +124,7 @@ mod tests {
         for (at, one) in ALL.iter().enumerate() {
             assert!(Lint::of_code(one.code).is_none(), "{} is a lint of files", one.code);
             assert!(ALL[..at].iter().all(|other| other.code != one.code), "{} is there twice", one.code);
-            assert!(
-                one.code.bytes().all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit() || octet == b'-')
-            );
+            assert!(one.code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-'));
         }
     }
     #[test]

@@ -64,7 +64,7 @@ impl LiveCheck<'_> {
         }
         let body = document.ok();
         if let Some(body) = &body {
-            findings.extend(answers::of_fields(&chain, &body.octets));
+            findings.extend(answers::of_fields(&chain, &body.bytes));
             findings.extend(self.unasked_coding(&chain));
         }
         let mut answers = vec![AnswerSummary::new(&chain, body.as_ref(), SameFile::Named)];
@@ -78,7 +78,7 @@ impl LiveCheck<'_> {
             answers.push(AnswerSummary::new(&other, other_body.as_ref(), same));
         }
         let settings = self.settings.for_host(&chain.url().authority());
-        let evaluator = body.map(|body| Evaluator::new(body.octets, Reading::Standard, &settings));
+        let evaluator = body.map(|body| Evaluator::new(body.bytes, Reading::Standard, &settings));
         if evaluator.as_ref().is_some_and(Evaluator::is_other_file) {
             // Another finding already reports that the file is not a robots.txt.
             findings.retain(|finding| finding.code != Some(lints::CONTENT_TYPE.code));

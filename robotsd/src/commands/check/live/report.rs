@@ -88,7 +88,7 @@ impl AnswerSummary {
             Some(RedirectSummary { status: answer.status.as_u16(), to: pair[1].url.to_string() })
         });
         let sent = chain.answer().map(|answer| answer.body.len());
-        let size = sent.zip(body.map(|body| body.octets.len()));
+        let size = sent.zip(body.map(|body| body.bytes.len()));
         Self {
             url: chain.url().to_string(),
             redirects: redirects.collect(),
@@ -117,9 +117,9 @@ impl SameFile {
         if kind == AnswerKind::Unreachable(FetchErrorKind::Name) {
             return Self::NoSite;
         }
-        let octets = |body: Option<&DecodedBody>| body.map(|body| body.octets.clone());
+        let bytes = |body: Option<&DecodedBody>| body.map(|body| body.bytes.clone());
         let has_same_end = other.last.url == named.last.url;
-        let is_same = kind.access() == named_kind.access() && octets(other_body) == octets(named_body);
+        let is_same = kind.access() == named_kind.access() && bytes(other_body) == bytes(named_body);
         if has_same_end || is_same { Self::Same } else { Self::Differs }
     }
 }

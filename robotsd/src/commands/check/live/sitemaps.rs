@@ -113,7 +113,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
         }
     };
     summary.answer = crate::fetch::AnswerKind::of(&chain).to_string();
-    if body.octets.trim_ascii().is_empty() {
+    if body.bytes.trim_ascii().is_empty() {
         return (
             summary,
             vec![finding(&lints::SITEMAP_KIND, "the sitemap is empty").help("serve a sitemap at this URL")],
@@ -121,7 +121,7 @@ fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary
     }
     let (mut urls, mut foreign, mut first_foreign) = (0, 0, None::<String>);
     let origin = Origin::of(&site.to_string());
-    let read = read_sitemap(&body.octets[..], |listed, url| {
+    let read = read_sitemap(&body.bytes[..], |listed, url| {
         urls += 1;
         summary.is_index |= listed == Listed::Sitemap;
         let url = String::from_utf8_lossy(url);

@@ -23,7 +23,7 @@ pub(super) fn read(line: &[u8], quotes: Quotes) -> Option<LoggedRequest<'_>> {
     let Client { host, address } = Client::of(&before[..bracket])?;
     let (request, rest) = quoted(rest)?;
     let (method, target) = request_line(request)?;
-    let (method, status) = (Cow::Borrowed(method), status(rest.split(|octet| *octet == b' ').nth(1)));
+    let (method, status) = (Cow::Borrowed(method), status(rest.split(|byte| *byte == b' ').nth(1)));
     let both = || {
         let (referer, rest) = quoted(rest)?;
         let (agent, rest) = quoted(rest)?;
@@ -85,7 +85,7 @@ impl<'a> Client<'a> {
         {
             return Some(Self { host: None, address: first });
         }
-        let words = head.split(|octet| matches!(octet, b' ' | b'\t')).filter(|word| !word.is_empty());
+        let words = head.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
         let words: Vec<&[u8]> = words.map(without_colour).collect();
         let is_dash = |at: usize| words.get(at).is_some_and(|word| *word == b"-");
         let is_tag = |word: &&[u8]| word.ends_with(b":") && !is_client(word);
@@ -108,24 +108,24 @@ impl<'a> Client<'a> {
 }
 
 pub(super) fn is_address(word: &[u8]) -> bool {
-    let may_be = word.first().is_some_and(|octet| octet.is_ascii_hexdigit() || *octet == b':');
+    let may_be = word.first().is_some_and(|byte| byte.is_ascii_hexdigit() || *byte == b':');
     may_be && std::str::from_utf8(word).is_ok_and(|word| word.parse::<std::net::IpAddr>().is_ok())
 }
 
 /// Reports whether a word can be the address of a client, or the host name that a server logs
 /// instead of the address. A word such as `nginx:` is the name of a program instead.
 fn is_client(word: &[u8]) -> bool {
-    let is_of_name = |octet: &u8| matches!(octet, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
+    let is_of_name = |byte: &u8| matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b':' | b'%' | b'[' | b']');
     !word.is_empty() && word.iter().all(is_of_name) && (!word.ends_with(b":") || word == b"unix:" || is_address(word))
 }
 
 /// Reports whether a word can be a virtual host with its port, or `-` for a missing host. A time
 /// such as `10:00:00` is not a host.
 fn is_host(word: &[u8]) -> bool {
-    let mut parts = word.split(|octet| *octet == b':');
+    let mut parts = word.split(|byte| *byte == b':');
     let name = parts.next().unwrap_or_default();
     let is_name = name.iter().any(u8::is_ascii_alphabetic) || is_address(name) || matches!(name, b"-" | b"_");
-    let in_brackets = word.strip_prefix(b"[").and_then(|word| word.split(|octet| *octet == b']').next());
+    let in_brackets = word.strip_prefix(b"[").and_then(|word| word.split(|byte| *byte == b']').next());
     is_client(word) && (in_brackets.is_some_and(is_address) || (is_name && parts.count() < 2))
 }
 
@@ -185,7 +185,7 @@ fn is_method(method: &[u8]) -> bool {
 }
 
 fn has_scheme(text: &[u8]) -> bool {
-    let scheme = text.iter().take_while(|octet| octet.is_ascii_alphanumeric() || b"+-.".contains(octet)).count();
+    let scheme = text.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte)).count();
     scheme > 0 && text[scheme..].starts_with(b"://")
 }
 
@@ -202,7 +202,7 @@ pub(super) fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut at = start;
     loop {
         at += memchr::memchr(b'"', &text[at..])?;
-        let slashes = text[start..at].iter().rev().take_while(|octet| **octet == b'\\').count();
+        let slashes = text[start..at].iter().rev().take_while(|byte| **byte == b'\\').count();
         if slashes % 2 == 0 {
             return Some((&text[start..at], &text[at + 1..]));
         }
@@ -227,10 +227,10 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
     let Some(first) = memchr::memchr(b'\\', text) else { return Cow::Borrowed(text) };
     let mut out = text[..first].to_vec();
     let mut rest = &text[first..];
-    while let [octet, more @ ..] = rest {
-        rest = match (octet, more) {
+    while let [byte, more @ ..] = rest {
+        rest = match (byte, more) {
             (b'\\', [b'x', high, low, more @ ..]) if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
-                let digit = |octet: &u8| char::from(*octet).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+                let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
                 out.push(digit(high).unwrap_or(0) << 4 | digit(low).unwrap_or(0));
                 more
             }
@@ -238,8 +238,8 @@ fn unescaped(text: &[u8]) -> Cow<'_, [u8]> {
                 out.push(*escaped);
                 more
             }
-            (octet, more) => {
-                out.push(*octet);
+            (byte, more) => {
+                out.push(*byte);
                 more
             }
         };
@@ -253,7 +253,7 @@ const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"
 /// Reports whether a line begins like the lines of AWS load balancers, such as `https
 /// 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
 pub(super) fn begins_alb(line: &[u8]) -> bool {
-    let mut words = line.splitn(4, |octet| *octet == b' ');
+    let mut words = line.splitn(4, |byte| *byte == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
         && words.next().is_some_and(|moment| rfc3339(moment).is_some())
         && words.next().is_some_and(|balancer| balancer.starts_with(b"app/"))
@@ -261,14 +261,14 @@ pub(super) fn begins_alb(line: &[u8]) -> bool {
 
 /// Parses `kind time balancer client:port target:port … "METHOD URL HTTP/x" "agent" …`.
 pub(super) fn read_alb(line: &[u8]) -> Option<LoggedRequest<'_>> {
-    let mut words = line.splitn(5, |octet| *octet == b' ');
+    let mut words = line.splitn(5, |byte| *byte == b' ');
     if !words.next().is_some_and(|kind| ALB_KINDS.contains(&kind)) {
         return None;
     }
     let time = rfc3339(words.next()?);
     let client = words.nth(1)?;
     let behind = words.next()?;
-    let status = status(behind.split(|octet| *octet == b' ').nth(4));
+    let status = status(behind.split(|byte| *byte == b' ').nth(4));
     let (request, rest) = quoted(behind)?;
     // An unreadable request is logged as `- http://example.com:80- -`.
     let (method, url) = request_line(request).filter(|(method, _)| *method != b"-")?;
@@ -388,7 +388,7 @@ fn clock(text: &[u8]) -> Option<i64> {
 /// Returns the offset of the time zone at the end of a time, in seconds. `text` may begin with
 /// fractional seconds.
 fn zone(text: &[u8]) -> i64 {
-    let at = text.iter().position(|octet| matches!(octet, b'+' | b'-'));
+    let at = text.iter().position(|byte| matches!(byte, b'+' | b'-'));
     at.and_then(|at| offset(&text[at..])).unwrap_or(0)
 }
 

@@ -22,7 +22,7 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
             let (method, target) = clf::request_line(line.as_bytes())?;
             (Cow::Owned(method.to_vec()), Cow::Owned(target.into_owned()))
         }
-        None => (text(JsonField::Method).map(octets)?, text(JsonField::Path).map(octets)?),
+        None => (text(JsonField::Method).map(bytes)?, text(JsonField::Path).map(bytes)?),
     };
     // In robotsd's own log, `agent` is the name of the crawler or class, not a header.
     let agent = match is_of_robotsd && !keys.is_named(JsonField::Agent) {
@@ -35,9 +35,9 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
     let mut hosts = texts(JsonField::Host).peekable();
     let is_logged = hosts.peek().is_some();
     let entry = LoggedRequest {
-        host: hosts.find(|host| !matches!(&**host, "" | "-")).map(octets).or(is_logged.then(Cow::default)),
-        site: site.map(octets),
-        address: text(JsonField::Address).map(address_of_socket).map(octets).unwrap_or_default(),
+        host: hosts.find(|host| !matches!(&**host, "" | "-")).map(bytes).or(is_logged.then(Cow::default)),
+        site: site.map(bytes),
+        address: text(JsonField::Address).map(address_of_socket).map(bytes).unwrap_or_default(),
         time: keys.values(&object, JsonField::Time, time_of).next(),
         method,
         target,
@@ -94,8 +94,8 @@ fn add_texts(value: &Value<'_>, keys: &JsonKeys, texts: &mut Vec<Vec<u8>>) {
         Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
         // The systemd journal writes a string with special characters as an array of its bytes.
         Value::Array(items) => {
-            let octet = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
-            texts.extend(items.iter().map(octet).collect::<Option<Vec<u8>>>());
+            let byte = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
+            texts.extend(items.iter().map(byte).collect::<Option<Vec<u8>>>());
         }
         Value::Object(object) if !is_about_request(object, keys) => {
             object.iter().for_each(|(_, value)| add_texts(value, keys, texts));
@@ -140,7 +140,7 @@ fn address_of_socket(socket: Cow<'_, str>) -> Cow<'_, str> {
     address.map_or(socket, |address| Cow::Owned(address.ip().to_string()))
 }
 
-fn octets(text: Cow<'_, str>) -> Cow<'_, [u8]> {
+fn bytes(text: Cow<'_, str>) -> Cow<'_, [u8]> {
     match text {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
         Cow::Owned(text) => Cow::Owned(text.into_bytes()),
@@ -155,5 +155,5 @@ fn agent_of(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
 }
 
 fn value(text: Option<Cow<'_, str>>) -> Cow<'_, [u8]> {
-    text.filter(|text| *text != "-").map(octets).unwrap_or_default()
+    text.filter(|text| *text != "-").map(bytes).unwrap_or_default()
 }

@@ -161,8 +161,7 @@ impl ReplayLogFormat {
         if self != Self::Auto {
             return self;
         }
-        let sample: Vec<&[u8]> =
-            chunk.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()).take(50).collect();
+        let sample: Vec<&[u8]> = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(50).collect();
         // Chunks after the first one also begin with the line that names the columns.
         if sample.iter().any(|line| line.starts_with(FIELDS)) {
             return Self::W3c;
@@ -198,20 +197,20 @@ pub(super) fn is_of_error_log(line: &[u8]) -> bool {
     // nginx: `2026/11/22 10:00:00 [error] 7#7: …`. No line of an access log begins with a date in
     // this form.
     let is_nginx = line.get(..22).is_some_and(|head| {
-        let digits = head.iter().map(|octet| if octet.is_ascii_digit() { b'0' } else { *octet });
+        let digits = head.iter().map(|byte| if byte.is_ascii_digit() { b'0' } else { *byte });
         digits.take(21).eq(*b"0000/00/00 00:00:00 [") && head[21].is_ascii_lowercase()
     });
     // Apache: `[Sun Nov 22 10:00:00.000000 2026] [core:error] [pid 7] …`.
     let is_apache = || {
         let line = line.strip_prefix(b"[")?;
         let (time, rest) = line.split_at(memchr::memchr(b']', line)?);
-        let words = time.split(|octet| *octet == b' ').filter(|word| !word.is_empty()).count();
+        let words = time.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).count();
         Some(words == 5 && rest.starts_with(b"] ["))
     };
     is_nginx || is_apache().unwrap_or(false)
 }
 
 #[cfg(any(test, fuzzing))]
-pub(crate) mod test_octets;
+pub(crate) mod test_any_input;
 #[cfg(test)]
 mod tests;

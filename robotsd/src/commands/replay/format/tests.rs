@@ -22,7 +22,7 @@ fn found(log: &str) -> ReplayLogFormat {
 }
 
 fn texts(entry: &LoggedRequest<'_>) -> [String; 6] {
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     [
         text(entry.host.as_deref().unwrap_or_default()),
         text(&entry.address),
@@ -156,7 +156,7 @@ fn gptbots(lines: &[String]) -> Vec<Option<(Option<String>, String)>> {
     let keys = JsonKeys::default();
     let chunk = lines.join("\n");
     let mut reader = ChunkReader::new(ReplayLogFormat::Auto, &keys, chunk.as_bytes());
-    let text = |octets: &[u8]| String::from_utf8_lossy(octets).into_owned();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut one = |line: &String| {
         let LogLine::Request(request) = reader.read(line.as_bytes()) else { return None };
         assert_eq!((&*request.target, &*request.agent), (&b"/a"[..], &b"GPTBot/1.2"[..]), "{line}");
@@ -172,7 +172,7 @@ const GPTBOT_JSON: &str = r#"{"time_iso8601":"2000-10-10T20:55:36+00:00","remote
 #[test]
 fn lines_that_a_collector_put_into_an_object_are_read() {
     let text = |line: &str| serde_json::to_string(&format!("{line}\n")).expect("a text");
-    let octets = format!("{:?}", GPTBOT.as_bytes());
+    let bytes = format!("{:?}", GPTBOT.as_bytes());
     let objects = |line: &str| {
         let line = text(line);
         [
@@ -190,7 +190,7 @@ fn lines_that_a_collector_put_into_an_object_are_read() {
     // Nested objects, such as the output of a container that a service gathers.
     let twice = objects(&objects(GPTBOT)[0]);
     let lines: Vec<_> =
-        of_server.chain(twice).chain([format!(r#"{{"MESSAGE":{octets}}}"#)]).chain([GPTBOT.to_owned()]).collect();
+        of_server.chain(twice).chain([format!(r#"{{"MESSAGE":{bytes}}}"#)]).chain([GPTBOT.to_owned()]).collect();
     for (line, read) in lines.iter().zip(gptbots(&lines)) {
         assert_eq!(read, Some((None, "192.0.2.7".to_owned())), "{line}");
     }

@@ -59,8 +59,8 @@ impl W3cColumns {
         let value = |column: Option<usize>| values.get(column?).filter(|value| !matches!(value, W3cValue::Plain(b"-")));
         let [.., host_column, named_column] = self.places;
         let [method, path, query, agent, referer, code, address, date, time, host, named_host] = self.places.map(value);
-        let octets = |value: Option<&W3cValue<'a>>| value.map(|value| value.octets()).unwrap_or_default();
-        let (method, path, query) = (octets(method), octets(path), octets(query));
+        let bytes = |value: Option<&W3cValue<'a>>| value.map(|value| value.bytes()).unwrap_or_default();
+        let (method, path, query) = (bytes(method), bytes(path), bytes(query));
         if !is_request(&method, &path) {
             return None;
         }
@@ -71,17 +71,17 @@ impl W3cColumns {
         let text = |value: Option<&W3cValue<'a>>| match value {
             Some(W3cValue::Plain(text)) if blank == b'\t' => percent_decoded(text),
             Some(W3cValue::Plain(text)) => with_blanks(text),
-            value => octets(value),
+            value => bytes(value),
         };
-        let moment = || rfc3339(&[&*date?.octets(), b"T", &*time?.octets(), b"Z"].concat());
+        let moment = || rfc3339(&[&*date?.bytes(), b"T", &*time?.bytes(), b"Z"].concat());
         Some(LoggedRequest {
             site: None,
-            host: named_column.or(host_column).map(|_| octets(named_host.or(host))),
-            address: octets(address),
+            host: named_column.or(host_column).map(|_| bytes(named_host.or(host))),
+            address: bytes(address),
             time: moment(),
             method,
             target,
-            status: status(code.map(|code| code.octets()).as_deref()),
+            status: status(code.map(|code| code.bytes()).as_deref()),
             referer: text(referer),
             agent: text(agent),
         })
@@ -96,7 +96,7 @@ impl W3cColumns {
         if let Some(values) = with_strings.filter(|values| values.len() == self.count) {
             return Some(values);
         }
-        let values: Vec<_> = line.split(|octet| *octet == blank).map(W3cValue::Plain).collect();
+        let values: Vec<_> = line.split(|byte| *byte == blank).map(W3cValue::Plain).collect();
         // Some servers omit empty values at the end of a line. A line without the path, the query
         // or the agent is not accepted, because it would be parsed as a different request.
         let [_, path, query, agent, ..] = self.places;
@@ -106,13 +106,13 @@ impl W3cColumns {
 }
 
 impl<'a> W3cValue<'a> {
-    fn octets(self) -> Cow<'a, [u8]> {
+    fn bytes(self) -> Cow<'a, [u8]> {
         match self {
             Self::Quoted(text) if memchr::memchr(b'"', text).is_some() => {
                 let mut is_first = false;
-                let is_kept = |octet: &&u8| {
-                    is_first = **octet == b'"' && !is_first;
-                    **octet != b'"' || is_first
+                let is_kept = |byte: &&u8| {
+                    is_first = **byte == b'"' && !is_first;
+                    **byte != b'"' || is_first
                 };
                 Cow::Owned(text.iter().filter(is_kept).copied().collect())
             }
@@ -165,8 +165,8 @@ fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
         text[at + 1..].starts_with(b"http")
             && at.checked_sub(1).is_some_and(|before| matches!(text[before], b'+' | b'('))
     };
-    let octets = text.iter().enumerate().map(|(at, octet)| if *octet == b'+' && !is_kept(at) { b' ' } else { *octet });
-    Cow::Owned(octets.collect())
+    let bytes = text.iter().enumerate().map(|(at, byte)| if *byte == b'+' && !is_kept(at) { b' ' } else { *byte });
+    Cow::Owned(bytes.collect())
 }
 
 /// Decodes a value of CloudFront. CloudFront percent-encodes special bytes, and does this twice in

@@ -35,9 +35,9 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     }
     dated.sort();
     let mut found = FoundVersions::default();
-    for (at, file, octets) in dated.into_iter().rev() {
+    for (at, file, bytes) in dated.into_iter().rev() {
         let source = file.to_string_lossy().into_owned();
-        if !found.has_room_for(usize::try_from(octets).unwrap_or(usize::MAX), &source) {
+        if !found.has_room_for(usize::try_from(bytes).unwrap_or(usize::MAX), &source) {
             break;
         }
         found.versions.push(DatedVersion { at, source, bytes: input::read_configured(&file)? });

@@ -45,7 +45,7 @@ struct FoundVersions {
     /// Path of the file in git. For dated files, the path of the newest file.
     file: String,
     versions: Vec<DatedVersion>,
-    octets: usize,
+    bytes: usize,
     /// Reasons for leaving versions out, for the report. Each reason is a sentence without a full
     /// stop.
     left_out: Vec<String>,
@@ -54,11 +54,11 @@ struct FoundVersions {
 impl FoundVersions {
     /// Reports whether a version of this size can be added within the limits on versions. If it
     /// cannot be added, records the reason.
-    fn has_room_for(&mut self, octets: usize, source: &str) -> bool {
-        self.octets = self.octets.saturating_add(octets);
-        let fault = match (self.versions.len(), self.octets) {
+    fn has_room_for(&mut self, bytes: usize, source: &str) -> bool {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let fault = match (self.versions.len(), self.bytes) {
             (MAX_VERSIONS.., _) => format!("only {MAX_VERSIONS} versions are read"),
-            (_, octets) if octets > MAX_BYTES => {
+            (_, bytes) if bytes > MAX_BYTES => {
                 format!("only versions of at most {limit} MiB in total are read", limit = MAX_BYTES >> 20)
             }
             _ => return true,

@@ -115,8 +115,8 @@ impl RuleRow {
     }
 }
 
-pub(super) fn text_of(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+pub(super) fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 const ADDRESSES: usize = 20;

@@ -187,11 +187,11 @@ impl Reader {
     }
 }
 
-/// Sends `octets` in one write, and then another request, to see whether the connection was kept
+/// Sends `bytes` in one write, and then another request, to see whether the connection was kept
 /// open. Returns the responses.
-async fn exchanged(address: SocketAddr, octets: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
+async fn exchanged(address: SocketAddr, bytes: &[u8], heads: &[bool]) -> Vec<Option<Received>> {
     let mut reader = Reader(Raw::connect(address).await);
-    reader.0.send(octets).await;
+    reader.0.send(bytes).await;
     let mut responses = Vec::new();
     for is_head in heads {
         responses.push(reader.response(*is_head).await);
@@ -228,11 +228,11 @@ fn requests() -> impl Strategy<Value = TwiceWritten> {
     );
     (method, targets(), version, extra_fields(), more).prop_map(|(method, target, version, fields, more)| {
         let end = if more.contains("\r\n\r\n") { "" } else { "\r\n" };
-        let octets = |target: &[u8]| {
+        let bytes = |target: &[u8]| {
             let line = [method.as_bytes(), b" ", target, b" HTTP/", version.as_bytes(), b"\r\nHost: h\r\n"].concat();
             [&line[..], &fields, more.as_bytes(), end.as_bytes()].concat()
         };
-        (octets(&target), octets(&as_escaped(&target)), method == "HEAD")
+        (bytes(&target), bytes(&as_escaped(&target)), method == "HEAD")
     })
 }
 
@@ -281,9 +281,9 @@ fn both_paths_answer_the_same_octets_alike() {
         let escaped = requests.iter().map(|(_, escaped, _)| &escaped[..]).collect::<Vec<_>>().concat();
         // The edge escapes the first target itself; hyper gets the escaped target.
         let (first, first_escaped, _) = &requests[0];
-        let octets = [first, &escaped[first_escaped.len()..]].concat();
+        let bytes = [first, &escaped[first_escaped.len()..]].concat();
         let heads: Vec<bool> = requests.iter().map(|(.., is_head)| *is_head).collect();
-        let by_edge = runtime.block_on(exchanged(edge, &octets, &heads));
+        let by_edge = runtime.block_on(exchanged(edge, &bytes, &heads));
         let by_hyper = runtime.block_on(exchanged(hyper, &escaped, &heads));
         let is_answered = by_edge[0].as_ref().is_some_and(|response| response.status != 400);
         escaped_ones.set(escaped_ones.get() + usize::from(is_answered && first != first_escaped));
@@ -293,7 +293,7 @@ fn both_paths_answer_the_same_octets_alike() {
         };
         let by_edge: Vec<_> = by_edge.into_iter().map(whole).collect();
         let by_hyper: Vec<_> = by_hyper.into_iter().map(whole).collect();
-        prop_assert_eq!(&by_edge, &by_hyper, "{}", octets.escape_ascii());
+        prop_assert_eq!(&by_edge, &by_hyper, "{}", bytes.escape_ascii());
         Ok(())
     };
     runner.run(&sent, agree).unwrap();

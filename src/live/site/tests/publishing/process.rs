@@ -112,7 +112,7 @@ pub(super) enum Files {
     Switches,
     State,
     Record,
-    Octets,
+    Bytes,
     History,
 }
 
@@ -124,7 +124,7 @@ impl Files {
             Self::Switches => name == "enforcement",
             Self::State => name == "state.json",
             Self::Record => name == "live",
-            Self::Octets => name.ends_with(".txt"),
+            Self::Bytes => name.ends_with(".txt"),
             Self::History => name == "history.jsonl",
         }
     }

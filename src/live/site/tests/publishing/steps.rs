@@ -154,7 +154,7 @@ fn folder(random: &mut Random) -> Folder {
 }
 
 fn fault(random: &mut Random) -> Fault {
-    use Files::{All, History, Octets, Record, State, Switches};
-    let files = *random.pick(&[All, All, Switches, State, Record, Octets, History]);
+    use Files::{All, Bytes, History, Record, State, Switches};
+    let files = *random.pick(&[All, All, Switches, State, Record, Bytes, History]);
     Fault { errno: *random.pick(&Fault::ERRORS), files }
 }

@@ -10,11 +10,11 @@ const TODAY: u64 = 20_784 * DAY;
 
 /// Parses arbitrary bytes as the file of a day, once as they are and once with a valid last line.
 /// The parsed records are then encoded, and parsing the result must return the same records.
-pub fn board_day(octets: &[u8]) {
-    let (_, cut) = parse(octets, TODAY);
+pub fn board_day(bytes: &[u8]) {
+    let (_, cut) = parse(bytes, TODAY);
     // A file with two end lines is damaged, so at most one of the two files is undamaged.
-    let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(octets));
-    let with_end = [octets, end.as_bytes()].concat();
+    let end = format!("{{\"end\":{{\"hash\":\"{}\"}}}}\n", VersionHash::of(bytes));
+    let with_end = [bytes, end.as_bytes()].concat();
     let (rows, damage) = parse(&with_end, TODAY);
     assert!(cut == Damage::Some || damage == Damage::Some, "a file that is whole twice");
     let Ok(written) = encoded(&rows) else { return };

@@ -11,8 +11,8 @@ use super::structured_field::{as_received, read};
 
 /// Checks that the serialized form of a parsed field parses to the same value. Also checks that the
 /// received bytes of each dictionary member parse to the same member.
-pub fn structured_field(octets: &[u8]) {
-    let Ok(text) = std::str::from_utf8(octets) else { return };
+pub fn structured_field(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Some(dictionary) = read::<Dictionary>(text) {
         let form = dictionary.serialize().unwrap_or_default();
         assert_eq!(read::<Dictionary>(&form).as_ref(), Some(&dictionary), "{text:?}");
@@ -41,8 +41,8 @@ pub fn structured_field(octets: &[u8]) {
 ///
 /// The first five lines of the input are `Signature-Input`, `Signature`, `Signature-Agent`, the
 /// authority and the target. All other lines are lines of the field `x`.
-pub fn signature_base(octets: &[u8]) {
-    let mut lines = octets.split(|octet| *octet == b'\n');
+pub fn signature_base(bytes: &[u8]) {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
     let mut line = || lines.next().unwrap_or_default();
     let (input, signature, agent) = (line(), line(), line());
     let (authority, target) = (String::from_utf8_lossy(line()), String::from_utf8_lossy(line()));
@@ -63,7 +63,7 @@ pub fn signature_base(octets: &[u8]) {
         });
         assert_eq!(covered, Some(components.len()), "{:?}", candidate.base);
         assert!(components.iter().all(|line| line.starts_with('"') && line.contains("\": ") || line.contains("\";")));
-        assert!(candidate.base.bytes().all(|octet| matches!(octet, b'\n' | b'\t' | b' '..=b'~')));
+        assert!(candidate.base.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')));
         assert_eq!(DirectoryUrl::parse(candidate.directory.as_str()).as_ref(), Ok(&candidate.directory));
         assert!(candidate.until() >= now);
     }

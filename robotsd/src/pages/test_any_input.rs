@@ -12,11 +12,11 @@ use super::sitemap_walk::{MAX_SITEMAPS, SitemapWalk};
 /// Parses a document as a sitemap. The result must not depend on compression or on how the input is
 /// split. Locations and errors must have a limited length. A walk must end even if every URL
 /// returns this document.
-pub fn sitemap(octets: &[u8]) {
-    let plain = listed(octets);
-    let length = octets.len() % 7 + 1;
-    let is_packed = octets.starts_with(&[0x1F, 0x8B]);
-    let (in_pieces, fault) = listed(Pieces { octets, length });
+pub fn sitemap(bytes: &[u8]) {
+    let plain = listed(bytes);
+    let length = bytes.len() % 7 + 1;
+    let is_packed = bytes.starts_with(&[0x1F, 0x8B]);
+    let (in_pieces, fault) = listed(Pieces { bytes, length });
     if is_packed && plain.1.is_some() {
         // If compressed bytes are truncated, a decoder that gets all bytes at once returns less
         // text.
@@ -30,7 +30,7 @@ pub fn sitemap(octets: &[u8]) {
     }
     if !is_packed {
         let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-        let packed = packer.write_all(octets).and_then(|()| packer.finish());
+        let packed = packer.write_all(bytes).and_then(|()| packer.finish());
         assert!(packed.is_ok_and(|packed| listed(&packed[..]) == plain), "another list when packed");
     }
     let hosts = OwnHosts::of(&["a.example".to_owned()]);
@@ -40,7 +40,7 @@ pub fn sitemap(octets: &[u8]) {
     let mut fetched = 0;
     walk.walk(root, |_| {
         fetched += 1;
-        Ok(Some(octets))
+        Ok(Some(bytes))
     });
     assert!(fetched <= MAX_SITEMAPS, "{fetched} sitemaps");
     assert!(walk.problem().is_none_or(|problem| problem.len() < 32 << 10), "a long message");
@@ -51,22 +51,22 @@ pub fn sitemap(octets: &[u8]) {
 
 /// A reader that returns bytes in pieces of `length` bytes.
 struct Pieces<'a> {
-    octets: &'a [u8],
+    bytes: &'a [u8],
     length: usize,
 }
 
 impl Read for Pieces<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let room = buffer.len().min(self.length);
-        self.octets.read(&mut buffer[..room])
+        self.bytes.read(&mut buffer[..room])
     }
 }
 
 /// Returns every location in a document, and the error that ended parsing.
-fn listed(octets: impl Read) -> (Vec<(Listed, Vec<u8>)>, Option<String>) {
+fn listed(bytes: impl Read) -> (Vec<(Listed, Vec<u8>)>, Option<String>) {
     let mut all = Vec::new();
-    let read = read_sitemap(octets, |listed, url| {
-        assert!(url.len() <= MAX_LOCATION_LENGTH, "{} octets of a location", url.len());
+    let read = read_sitemap(bytes, |listed, url| {
+        assert!(url.len() <= MAX_LOCATION_LENGTH, "{} bytes of a location", url.len());
         all.push((listed, url.to_vec()));
     });
     let fault = read.err().map(|fault| fault.in_document(&"sitemap.xml"));

@@ -8,7 +8,7 @@ use super::{MessageReader, framed};
 
 /// Checks the body of a call. The result must not depend on how the body is split. A decision
 /// request that is encoded and parsed again must be unchanged.
-pub fn check_request(octets: &[u8]) {
+pub fn check_request(bytes: &[u8]) {
     let read = |pieces: &mut dyn Iterator<Item = &[u8]>| {
         let mut reader = MessageReader::default();
         for piece in pieces {
@@ -16,13 +16,13 @@ pub fn check_request(octets: &[u8]) {
         }
         reader.finish()
     };
-    let whole = read(&mut std::iter::once(octets));
-    assert_eq!(read(&mut octets.chunks(3)).is_ok(), whole.is_ok(), "the pieces say something else");
+    let whole = read(&mut std::iter::once(bytes));
+    assert_eq!(read(&mut bytes.chunks(3)).is_ok(), whole.is_ok(), "the pieces say something else");
     let Ok(message) = whole else { return };
     let Ok(question) = CheckQuestion::read(message.clone()) else { return };
     if let Ok(original) = question.original() {
         assert!(!original.target.is_empty(), "no target");
-        assert!(original.host.is_none_or(|host| !host.is_empty()), "a host of no octets");
+        assert!(original.host.is_none_or(|host| !host.is_empty()), "a host of no bytes");
     }
     if let Some(fields) = question.fields() {
         assert!(fields.len() <= message.len(), "fields from nowhere");

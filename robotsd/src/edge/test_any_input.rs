@@ -21,9 +21,9 @@ use crate::http_common::fields::{X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_
 
 /// Checks the head of a request on the fast path. An accepted head must be a simple request.
 /// Writing the request and parsing it again must not change it.
-pub fn request_head(octets: &[u8]) {
+pub fn request_head(bytes: &[u8]) {
     let limits = EdgeLimits::default();
-    let Ok(taken) = request::parse(Bytes::copy_from_slice(octets), &limits) else { return };
+    let Ok(taken) = request::parse(Bytes::copy_from_slice(bytes), &limits) else { return };
     assert!(matches!(*taken.method(), Method::GET | Method::HEAD), "a method the fast path does not know");
     assert!(taken.uri().path().starts_with('/') && taken.uri().authority().is_none(), "a target that is not a path");
     let written = Bytes::from(written(&taken));
@@ -42,13 +42,13 @@ fn written(request: &Request<()>) -> Vec<u8> {
 
 /// Checks the forwarded fields of a trusted proxy, given one per line. The list of addresses must
 /// be limited and end with the peer, and the host must be valid.
-pub fn forwarded_fields(octets: &[u8]) {
+pub fn forwarded_fields(bytes: &[u8]) {
     const NAMES: [HeaderName; 4] = [X_FORWARDED_FOR, FORWARDED, X_FORWARDED_PROTO, X_FORWARDED_HOST];
     let peer = SocketAddr::from(([10, 0, 0, 1], 4711));
     let networks = ["10.0.0.0/8", "2001:db8::/32"].map(|network| network.parse());
     let trusted = Trusted { networks: networks.into_iter().flatten().collect(), agent_header: None };
     let mut fields = HeaderMap::new();
-    for (at, line) in octets.split(|octet| *octet == b'\n').take(8).enumerate() {
+    for (at, line) in bytes.split(|byte| *byte == b'\n').take(8).enumerate() {
         if let Ok(value) = HeaderValue::from_bytes(line) {
             fields.append(NAMES[at % NAMES.len()].clone(), value);
         }
@@ -62,40 +62,40 @@ pub fn forwarded_fields(octets: &[u8]) {
 
 /// Checks that the entry of the client's own proxy is found, whatever other entries the client has
 /// sent.
-pub fn hops(octets: &[u8]) {
+pub fn hops(bytes: &[u8]) {
     let after = |line: &[u8], entry: &str| HeaderValue::from_bytes(&[line, b",", entry.as_bytes()].concat());
     let [peer, proxy] = [[10, 0, 0, 1], [192, 0, 2, 1]].map(|address| SocketAddr::from((address, 0)));
-    if let (Ok(list), Ok(elements)) = (after(octets, "192.0.2.1"), after(octets, "for=192.0.2.1;host=a.test")) {
+    if let (Ok(list), Ok(elements)) = (after(bytes, "192.0.2.1"), after(bytes, "for=192.0.2.1;host=a.test")) {
         for (name, line, host) in [(X_FORWARDED_FOR, list, None), (FORWARDED, elements, Some(b"a.test".to_vec()))] {
             let fields = HeaderMap::from_iter([(name, line)]);
             let way = ForwardedWay::read(&fields, peer, |_| false);
             assert_eq!((way.hops, way.host), (vec![peer, proxy], host));
             let all = ForwardedWay::read(&fields, peer, |_| true).hops.len();
-            assert!(all <= 33.min(octets.len() + 2), "more hops than entries");
+            assert!(all <= 33.min(bytes.len() + 2), "more hops than entries");
         }
     }
 }
 
 /// Checks a PROXY header. For the beginning of a header, the result must be "incomplete" or the
 /// same as for the whole header. Bytes after the header must not change the result.
-pub fn proxy_header(octets: &[u8]) {
-    let whole = proxy_protocol::parse(octets);
-    for end in 0..octets.len().min(256) {
-        match proxy_protocol::parse(&octets[..end]) {
+pub fn proxy_header(bytes: &[u8]) {
+    let whole = proxy_protocol::parse(bytes);
+    for end in 0..bytes.len().min(256) {
+        match proxy_protocol::parse(&bytes[..end]) {
             Ok(HeaderProgress::Partial) => {}
             decided => assert_eq!(decided, whole, "two readings of the same header"),
         }
     }
     if let Ok(HeaderProgress::Known { length, .. }) = whole {
         assert!((15..=16 + 65_535).contains(&length), "a header of invalid length");
-        let longer = [octets, b"GET / HTTP/1.1\r\n\r\n"].concat();
+        let longer = [bytes, b"GET / HTTP/1.1\r\n\r\n"].concat();
         assert_eq!(proxy_protocol::parse(&longer), whole, "bytes after the header change its meaning");
     }
 }
 
 /// Parses the dates of a DER certificate.
-pub fn certificate(octets: &[u8]) {
-    if let Some(validity) = Validity::of(octets) {
+pub fn certificate(bytes: &[u8]) {
+    if let Some(validity) = Validity::of(bytes) {
         assert_eq!(validity.last_day().len(), 10, "an invalid day");
         let _ = validity.warning(std::time::SystemTime::UNIX_EPOCH);
     }
@@ -103,8 +103,8 @@ pub fn certificate(octets: &[u8]) {
 
 /// Checks the frames of a SPOP connection, and calls `message` for the messages in them. The
 /// parameters of a handshake must be within the limits, and an answer must fit into a frame.
-pub(crate) fn spop_frames(octets: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
-    let mut left = BytesMut::from(octets);
+pub(crate) fn spop_frames(bytes: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
+    let mut left = BytesMut::from(bytes);
     let mut largest = MAX_FRAME_BYTES;
     while let Ok(Some(frame)) = frames::take(&mut left, largest) {
         match frame {
