@@ -135,7 +135,7 @@ impl Evaluator {
     /// Reports whether a name is a single word, such as `curl`, for a client that is not a crawler.
     /// In an expectation, a word of this kind is probably a mistake, because rules apply only to
     /// crawlers. A complete `User-Agent` header of a client that is not a crawler is not a mistake.
-    pub(crate) fn is_word_of_no_crawler(&self, name: &str) -> bool {
+    pub(crate) fn is_non_crawler_word(&self, name: &str) -> bool {
         let (named_as, agents) = self.resolve(name);
         let is_crawler = agents.first().class().is_crawler();
         let is_header = name.trim().contains(|char: char| char.is_whitespace() || matches!(char, '/' | '('));

@@ -113,7 +113,7 @@ pub(crate) fn replace_by(
 
 /// Appends `room` spaces to JSON. The spaces reserve disk space, so that [`overwrite`] can later
 /// write longer JSON to the file, even on a full disk.
-pub(crate) fn with_room(json: &[u8], room: usize) -> Vec<u8> {
+pub(crate) fn padded(json: &[u8], room: usize) -> Vec<u8> {
     let mut bytes = json.to_vec();
     bytes.resize(json.len() + room, b' ');
     bytes
@@ -135,7 +135,7 @@ pub(crate) fn overwrite(path: &Path, json: &[u8]) -> io::Result<()> {
         return Err(io::ErrorKind::StorageFull.into());
     };
     file.write_all_at(b"!", 0)?;
-    file.write_all_at(&with_room(rest, room), 1)?;
+    file.write_all_at(&padded(rest, room), 1)?;
     file.write_all_at(&[*first], 0)?;
     file.sync_data()
 }
@@ -187,7 +187,7 @@ mod tests {
     fn a_file_is_overwritten_where_it_is_if_it_has_the_room() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
-        replace(&path, &with_room(b"[1]", 4)).unwrap();
+        replace(&path, &padded(b"[1]", 4)).unwrap();
         for json in ["[123,4]", "[]", "{}"] {
             overwrite(&path, json.as_bytes()).unwrap();
             let bytes = fs::read(&path).unwrap();

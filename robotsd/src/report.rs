@@ -77,7 +77,7 @@ impl StatusReport {
     /// robotsd for decisions may serve its own copy of the robots.txt while robotsd does not
     /// respond. Returns `None` if no version is pending, or if no listener accepts decision
     /// requests.
-    pub(crate) fn shown_meanwhile(&self, site: &SiteReport) -> Option<String> {
+    pub(crate) fn pending_version_warning(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
         let while_away = "while robotsd does not answer, the proxy serves its own copy of robots.txt";

@@ -153,7 +153,7 @@ impl Enforcer {
             return Ok(answer);
         }
         let Some(content) = content else { return Ok(Answer::pass()) };
-        let outside = self.mark_of(live, request);
+        let outside = self.stored_outer_decision(live, request);
         let is_done = outside.is_some_and(|mark| self.is_done_by(mark, request));
         if is_done && self.signals.is_none() {
             return Ok(Answer::pass());
@@ -499,14 +499,14 @@ impl<'j> JudgedRequest<'j> {
             }
             None => event.refusal(),
         };
-        refusal::as_asked(response, self.request.method)
+        refusal::without_body_if_head(response, self.request.method)
     }
 }
 
 impl Enforcer {
     /// Returns the decision that an outer layer has stored; always `None` if this layer does not
     /// support nested routers.
-    fn mark_of<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
+    fn stored_outer_decision<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         self.nested_target.and_then(|_| self.outer_decision(live, request))
     }
 

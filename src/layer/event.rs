@@ -79,7 +79,7 @@ impl<'a> Event<'a> {
         // The HTTP status of a gRPC response is 200 even if the call fails (gRPC over HTTP/2,
         // "Responses").
         self.grpc_status =
-            (response.status() == StatusCode::OK).then(|| grpc::said_status(response.headers())).flatten();
+            (response.status() == StatusCode::OK).then(|| grpc::grpc_status(response.headers())).flatten();
     }
 }
 

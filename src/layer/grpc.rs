@@ -78,7 +78,7 @@ const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 /// triple the size, and clients accept at most 8 KiB of fields.
 const MAX_MESSAGE: usize = 1024;
 
-pub(super) fn said_status(response: &HeaderMap) -> Option<u16> {
+pub(super) fn grpc_status(response: &HeaderMap) -> Option<u16> {
     response.get(GRPC_STATUS)?.to_str().ok()?.parse().ok()
 }
 

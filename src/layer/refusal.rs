@@ -424,7 +424,7 @@ pub(super) fn complete(response: &mut Response<Bytes>) {
 }
 
 /// Removes the response's body if the method is `HEAD`.
-pub(super) fn as_asked(mut response: Response<Bytes>, method: &Method) -> Response<Bytes> {
+pub(super) fn without_body_if_head(mut response: Response<Bytes>, method: &Method) -> Response<Bytes> {
     if *method == Method::HEAD {
         let length = std::mem::take(response.body_mut()).len();
         response.headers_mut().insert(CONTENT_LENGTH, length.into());

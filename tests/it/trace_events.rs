@@ -490,8 +490,8 @@ fn a_directory_reports_its_hosts_and_skipped_files() {
     let events = events(|| drop(Directory::new(folder.path()).open().unwrap()));
     let of_directory: Vec<_> = events.iter().filter(|(_, target, _)| *target == "tower_robots::directory").collect();
     for (level, text) in [(Level::INFO, "shop.example"), (Level::WARN, "no host.txt")] {
-        let is_said = of_directory.iter().any(|(at, _, message)| *at == level && message.contains(text));
-        assert!(is_said, "{text}: {events:?}");
+        let is_reported = of_directory.iter().any(|(at, _, message)| *at == level && message.contains(text));
+        assert!(is_reported, "{text}: {events:?}");
     }
 }
 

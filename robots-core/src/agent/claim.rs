@@ -11,7 +11,7 @@ use super::program::{
     declares_on_device, has_address_of_source, has_contact, has_crawlers_contact, has_home_page_of_product,
     has_host_of_media, is_in_view, is_of_maker, is_on_desk, is_on_device, is_program,
 };
-use super::purpose::{Purpose, crawls, goes_on_as_other, is_address_of_service, is_host_of_media, purposes};
+use super::purpose::{Purpose, continues_with_other_word, crawls, is_address_of_service, is_host_of_media, purposes};
 
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
@@ -177,7 +177,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             return true;
         }
         // Desktop programs send headers such as `SpiderOak/7.2 (Windows)`.
-        if self.is_on_desk() && !has_contact(part) && goes_on_as_other(header.product(part).as_bytes()) {
+        if self.is_on_desk() && !has_contact(part) && continues_with_other_word(header.product(part).as_bytes()) {
             return true;
         }
         // The comment of an old browser may name a toolbar, such as `Bot Toolbar 2`.
@@ -298,8 +298,8 @@ impl DeclaredEvidence<'_> {
                 return leading;
             }
         }
-        let beside = header.parts.iter().filter(|other| other.comment == part.comment);
-        let mut compatible = beside.filter(|other| other.marks.has(Marks::COMPATIBLE));
+        let neighbours = header.parts.iter().filter(|other| other.comment == part.comment);
+        let mut compatible = neighbours.filter(|other| other.marks.has(Marks::COMPATIBLE));
         compatible.find(names).unwrap_or(part)
     }
 }
@@ -405,7 +405,7 @@ impl Header<'_> {
             if !part.is_comment() {
                 is_of_named = holds_name;
             }
-            let is_product = has_version(words, self.bytes) && !holds_name && !is_led_by_everyday_word(words);
+            let is_product = has_version(words, self.bytes) && !holds_name && !begins_with_everyday_word(words);
             let is_left = is_product && (!part.is_comment() || !is_of_named && words.iter().any(is_crawler));
             if is_left {
                 continue;
@@ -425,7 +425,7 @@ fn has_version(words: &[Word], header: &[u8]) -> bool {
     versions.any(|word| word.text(header).iter().any(u8::is_ascii_digit))
 }
 
-fn is_led_by_everyday_word(words: &[Word]) -> bool {
+fn begins_with_everyday_word(words: &[Word]) -> bool {
     let first = words.iter().find(|word| word.may_name_a_crawler() && !word.kinds.is_costume());
     first.is_some_and(|first| first.kinds.has(Kinds::GENERIC))
 }
@@ -624,7 +624,7 @@ mod tests {
     }
 
     /// Returns the name of the agent that is found in addition to the registered agents.
-    fn beside(file: &str, header: &str) -> Option<String> {
+    fn unregistered_name(file: &str, header: &str) -> Option<String> {
         let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(file.as_bytes()));
         let agents = recognizer.agents(header.as_bytes());
         assert!(agents.first().is_registered(), "{header}");
@@ -640,9 +640,12 @@ mod tests {
             MyBot/beta UptimeRobot | Mozilla/5.0 (compatible; MyBot/1.0; UptimeRobot/2.0) | \
             Mozilla/5.0 (X11) AppleWebKit/5 Chrome/1 Safari/5 (compatible; MyBot/1.0; +https://x.example/) UptimeRobot";
         for header in headers.split(" | ") {
-            assert_eq!(beside("", header).as_deref(), Some("MyBot"), "{header}");
+            assert_eq!(unregistered_name("", header).as_deref(), Some("MyBot"), "{header}");
         }
-        assert_eq!(beside("", "Example/1.0 (+https://my.example/about) UptimeRobot").as_deref(), Some("Example"));
+        assert_eq!(
+            unregistered_name("", "Example/1.0 (+https://my.example/about) UptimeRobot").as_deref(),
+            Some("Example")
+        );
     }
 
     #[test]
@@ -658,7 +661,7 @@ mod tests {
             "UptimeRobot/2.0 Example/1.0",
             "Scrapy/2.11 (+https://scrapy.org) UptimeRobot/2.0",
         ] {
-            assert_eq!(beside("", header), None, "{header}");
+            assert_eq!(unregistered_name("", header), None, "{header}");
         }
     }
 
@@ -676,7 +679,7 @@ mod tests {
             ("UptimeRobot bot", None),
             ("facebookexternalhit/1.1 Facebot Twitterbot/1.0", None),
         ] {
-            assert_eq!(beside(file, header).as_deref(), name, "{header}");
+            assert_eq!(unregistered_name(file, header).as_deref(), name, "{header}");
         }
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn ends_as_program(word: &[u8]) -> bool {
 
 /// Reports whether a word begins with a piece such as `spider` or `bot`, and continues with another
 /// word that does not suggest a crawler: `SpiderOak`, but not `SpiderBot`.
-pub(super) fn goes_on_as_other(word: &[u8]) -> bool {
+pub(super) fn continues_with_other_word(word: &[u8]) -> bool {
     let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
         && hits.next().is_none()
@@ -191,9 +191,9 @@ mod tests {
         for other in ["Browsershots", "PageReader", "PlayerBot", "Example", "", "Podium2"] {
             assert!(!ends_as_program(other.as_bytes()), "{other}");
         }
-        assert!(goes_on_as_other(b"SpiderOak") && goes_on_as_other(b"RobotArm"));
+        assert!(continues_with_other_word(b"SpiderOak") && continues_with_other_word(b"RobotArm"));
         for crawler in ["SpiderBot", "Spider", "Spiderling", "ExampleBotAI", "spider2"] {
-            assert!(!goes_on_as_other(crawler.as_bytes()), "{crawler}");
+            assert!(!continues_with_other_word(crawler.as_bytes()), "{crawler}");
         }
     }
 

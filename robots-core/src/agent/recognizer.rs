@@ -103,7 +103,7 @@ impl Recognizer {
         let Some((first, further)) = named.crawlers.split_first() else {
             return self.unregistered(&header, named.framework).into();
         };
-        let own = self.beside(header, &named.places);
+        let own = self.unregistered_agent(header, &named.places);
         let further = further.iter().map(|crawler| Agent::of((*crawler).clone()));
         Agents::new(Agent::of((*first).clone()), further.chain(own))
     }
@@ -149,7 +149,7 @@ impl Recognizer {
     /// Returns the unregistered agent in a header that also contains registered names, in the byte
     /// ranges `places`. `None` if the words outside these ranges declare no crawler and contain no
     /// name from the robots.txt.
-    fn beside(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
+    fn unregistered_agent(&self, header: Header<'_>, places: &[Range<usize>]) -> Option<Agent> {
         if !header.has_own_word_outside(places) {
             return None;
         }

@@ -88,10 +88,10 @@ const FEW: usize = 4;
 /// character or a few NUL bytes. But only images and archives contain both many invalid bytes and
 /// many control characters. Many NUL bytes occur only in archives and in overwritten text.
 pub(super) fn is_binary(file: &[u8]) -> bool {
-    is_made_of_others(file) || is_made_of_others(&file[..file.len().min(HEAD)])
+    has_binary_content(file) || has_binary_content(&file[..file.len().min(HEAD)])
 }
 
-fn is_made_of_others(bytes: &[u8]) -> bool {
+fn has_binary_content(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
     let controls = bytes.iter().filter(|byte| is_control(byte)).count();
     let nuls = memchr::memchr_iter(0, bytes).count();

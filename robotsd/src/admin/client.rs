@@ -94,13 +94,13 @@ pub(crate) fn ask<T: DeserializeOwned>(
     of: AdminQuestion<'_>,
     announce: Announce,
 ) -> Result<T, AskError> {
-    ask_within((SILENT, whole_for(of.1)), place, of, &announce)
+    ask_within((SILENT, response_timeout(of.1)), place, of, &announce)
 }
 
 /// Asks one of several replicas. The timeout is shorter than the timeout of [`ask`], because one
 /// slow replica would delay the result for all replicas.
-pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
-    let deadline = match whole_for(of.1) {
+pub(crate) fn ask_replica<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
+    let deadline = match response_timeout(of.1) {
         _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
         WHOLE => ONE_OF_MANY,
         _ => RELOADED_OF_MANY,
@@ -109,7 +109,7 @@ pub(crate) fn ask_one_of_many<T: DeserializeOwned>(place: &AdminPlace, of: Admin
 }
 
 /// Returns the timeout for a request: the maximum time until its response is complete.
-fn whole_for(target: &str) -> Duration {
+fn response_timeout(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
     if opens_files { RELOADED } else { WHOLE }
 }
@@ -356,7 +356,7 @@ mod tests {
         assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
         let cases = [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)];
         for (target, whole) in cases {
-            assert_eq!(whole_for(target), whole, "{target}");
+            assert_eq!(response_timeout(target), whole, "{target}");
         }
     }
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use super::client::{AskError, ROWS, ask_one_of_many};
+use super::client::{AskError, ROWS, ask_replica};
 use super::reply::AdminReply;
 use super::state::ServerState;
 use crate::audit::machine;
@@ -59,7 +59,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Returns a board that covers all configured replicas, including this replica. Like a command,
 /// this function uses the token in the environment of this process.
-pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
+pub(super) async fn fleet_board(state: &ServerState, query: BoardQuery) -> Result<BoardReport, AdminReply> {
     let config = PathBuf::from(state.config.report().path);
     let asking = async {
         let alone = Arc::clone(&state.asking).write_owned().await;
@@ -67,7 +67,7 @@ pub(super) async fn board_of_all(state: &ServerState, query: BoardQuery) -> Resu
             // The guard is held until all replicas have responded, even if the client has
             // disconnected.
             let _alone = alone;
-            let answers = ask_all(&replicas(&config)?.1, |at| ask_one_of_many(at, (&Method::GET, &query.at(ROWS))));
+            let answers = ask_all(&replicas(&config)?.1, |at| ask_replica(at, (&Method::GET, &query.at(ROWS))));
             Ok(join(answers, &query, seconds(SystemTime::now())))
         };
         spawn_blocking(ask).await

@@ -20,7 +20,7 @@ use super::client::ROWS;
 use super::connection_slots::Urgency;
 use super::fleet_changes;
 use super::metrics;
-use super::replicas::{board_of_all, own_rows};
+use super::replicas::{fleet_board, own_rows};
 use super::reply::{AdminReply, Answer};
 use super::state::{Phase, ServerState, Serving};
 use crate::board::{Board, BoardPage, BoardQuery, BoardReport, BoardSpan, csv, seconds, style};
@@ -469,7 +469,7 @@ async fn board(
 ) -> Answer {
     let wanted = board_query(&query)?;
     if wanted.is_of_fleet {
-        let mut report = board_of_all(&state, wanted).await?;
+        let mut report = fleet_board(&state, wanted).await?;
         // The first note states how many replicas the board covers. All later notes contain
         // addresses of replicas, which only clients with access to all sites may see.
         report.notes.truncate(if grant.covers(None) { usize::MAX } else { 1 });

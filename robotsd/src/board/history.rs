@@ -290,7 +290,7 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
                 // added later.
                 all.site = None;
                 // The new rows are written even if no copy of the damaged file can be kept.
-                added = keep_beside(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
+                added = keep_damaged_copy(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -304,13 +304,13 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
 
 /// Keeps a copy of a damaged file for the operator, unless an earlier copy exists. A hard link is
 /// tried first, because it needs no space on a full disk.
-fn keep_beside(path: &Path) -> io::Result<()> {
-    let beside = path.with_extension("jsonl.damaged");
-    if beside.exists() || fs::hard_link(path, &beside).is_ok() {
+fn keep_damaged_copy(path: &Path) -> io::Result<()> {
+    let copy = path.with_extension("jsonl.damaged");
+    if copy.exists() || fs::hard_link(path, &copy).is_ok() {
         return Ok(());
     }
-    fs::copy(path, &beside).map(|_| ()).inspect_err(|_| {
-        let _ = fs::remove_file(&beside);
+    fs::copy(path, &copy).map(|_| ()).inspect_err(|_| {
+        let _ = fs::remove_file(&copy);
     })
 }
 
@@ -420,8 +420,8 @@ mod tests {
         text.insert(0, b'{');
         fs::write(&path, text).unwrap();
         // A symbolic link into a missing folder occupies the path of the copy.
-        let beside = path.with_extension("jsonl.damaged");
-        std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &beside).unwrap();
+        let copy = path.with_extension("jsonl.damaged");
+        std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &copy).unwrap();
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
         assert_eq!(day(&history, "shop", DAY_ONE).rows.len(), 2);
         assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));

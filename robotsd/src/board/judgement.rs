@@ -26,13 +26,13 @@ use super::row::{ANY_ORIGIN, Case, DAY, Second};
 /// Time during which a replaced version of robots.txt is still used to judge requests, in seconds.
 /// A crawler may rely on a fetched version for 24 hours (RFC 9309, section 2.4). The additional
 /// hour is a margin.
-pub(crate) const GONE_BY: Second = DAY + super::row::HOUR;
+pub(crate) const VERSION_LIFETIME: Second = DAY + super::row::HOUR;
 
 /// Maximum number of versions of robots.txt that are used to judge one request.
 pub(crate) const MAX_VERSIONS: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct GoneBy<'v> {
+pub(crate) struct UsableVersion<'v> {
     pub(crate) hash: VersionHash,
     /// Name of the version, as displayed on the board.
     pub(crate) name: &'v str,
@@ -56,12 +56,12 @@ impl Case {
     /// forms of the path.
     pub(crate) fn judge_by<'v>(
         &mut self,
-        versions: impl Iterator<Item = GoneBy<'v>> + Clone,
+        versions: impl Iterator<Item = UsableVersion<'v>> + Clone,
         policy: Option<&Policy>,
         request: &Disallowed<'_>,
     ) {
         let (mut disallowing, mut allowing) = (0, 0);
-        let is_live = |version: &GoneBy<'_>| version.hash == request.by;
+        let is_live = |version: &UsableVersion<'_>| version.hash == request.by;
         let live_first = versions.clone().filter(is_live).chain(versions.filter(|version| !is_live(version)));
         for version in live_first {
             // The request was disallowed by the live version, so the path form is known.

@@ -39,7 +39,7 @@ mod log_board;
 
 mod page;
 
-pub(crate) use self::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
+pub(crate) use self::judgement::{Disallowed, MAX_VERSIONS, UsableVersion, VERSION_LIFETIME};
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{

@@ -306,7 +306,7 @@ fn badges(reports: &[&SiteReport]) -> Vec<(&'static str, String)> {
 
 /// Returns two numbers of forwarded disallowed requests: first those of crawlers other than search
 /// engines, then those of search engines.
-fn let_through(crawlers: &[CrawlerBoard]) -> (u64, u64) {
+fn forwarded_counts(crawlers: &[CrawlerBoard]) -> (u64, u64) {
     let through = |is_engine: bool| {
         let of_kind = crawlers.iter().filter(move |of| (group(of) == CrawlerGroup::SearchEngines) == is_engine);
         of_kind.map(|crawler| crawler.done.observed + crawler.done.tagged).sum::<u64>()

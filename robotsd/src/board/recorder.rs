@@ -16,7 +16,7 @@ use tower_robots::live::{Content, LiveRobots, VersionHash};
 use tower_robots::policy::Policy;
 use tower_robots::rules::{Access, RequestPath};
 
-use super::judgement::{Disallowed, GONE_BY, GoneBy, MAX_VERSIONS};
+use super::judgement::{Disallowed, MAX_VERSIONS, UsableVersion, VERSION_LIFETIME};
 use super::requested_paths::RequestedPaths;
 use super::row::{Case, ClaimResult, Done, LineHits, ReadSpan, Row, RowKey, Second, hour_of, seconds};
 use crate::counting::{RequestOutcome, SendingServices};
@@ -39,7 +39,7 @@ pub(super) const MAX_NAME_LENGTH: usize = 128;
 /// Header field with the scheme of the client's request. A proxy adds it to its decision request.
 const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The live version of a site's robots.txt, and each earlier version for [`GONE_BY`] seconds after
+/// The live version of a site's robots.txt, and each earlier version for [`VERSION_LIFETIME`] seconds after
 /// its replacement. Crawlers may rely on any of these versions.
 #[derive(Debug, Default)]
 pub(crate) struct KnownVersions {
@@ -136,7 +136,7 @@ impl SiteRecorders {
             return;
         }
         // A crawler may have fetched the previous version immediately before this change.
-        let until = now + GONE_BY;
+        let until = now + VERSION_LIFETIME;
         let mut versions: Vec<_> = known.versions.iter().filter(|version| now <= version.until).cloned().collect();
         if let Some(last) = versions.last_mut() {
             last.until = until;
@@ -187,7 +187,7 @@ impl Recorder {
         let method = event.request.method.as_str();
         let request = Disallowed { agent, method, target, by: record.hash, form: record.form };
         self.counted.lock().disallow(&seen, done, |RowScratch { case, hits, .. }| {
-            case.judge_by(versions.gone_by(), versions.policy.as_deref(), &request);
+            case.judge_by(versions.usable_versions(), versions.policy.as_deref(), &request);
             origin(&mut case.origin);
             versions.write_name(record.hash, &mut hits.version);
             cut(record.rule.as_deref().unwrap_or_default()).clone_into(&mut hits.pattern);
@@ -285,9 +285,13 @@ impl Counted {
 
 impl KnownVersions {
     /// Returns the versions that a crawler may rely on; none if the policy is not known yet.
-    fn gone_by(&self) -> impl Iterator<Item = GoneBy<'_>> + Clone {
+    fn usable_versions(&self) -> impl Iterator<Item = UsableVersion<'_>> + Clone {
         let versions = self.versions.iter().filter(|_| self.policy.is_some());
-        versions.map(|KnownVersion { content, name, .. }| GoneBy { hash: content.hash(), name, rules: content.rules() })
+        versions.map(|KnownVersion { content, name, .. }| UsableVersion {
+            hash: content.hash(),
+            name,
+            rules: content.rules(),
+        })
     }
 
     fn write_name(&self, hash: VersionHash, out: &mut String) {

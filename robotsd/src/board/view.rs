@@ -153,15 +153,15 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     let heard: BTreeSet<&String> = counted.iter().flat_map(|of| &of.heard).filter(|name| !is_counted(name)).collect();
     // A replica in `missing` may also be in `heard`, but must be counted only once.
     let known = counted.len() + missing.len().max(heard.len());
-    let beside = heard.len().saturating_sub(missing.len());
+    let others = heard.len().saturating_sub(missing.len());
     if missing.is_empty() {
         missing.extend(
             heard.iter().map(|name| format!("{name}: this replica does not answer at any address in fleet.replicas")),
         );
-    } else if beside > 0 {
+    } else if others > 0 {
         let names: Vec<_> = heard.iter().map(|name| name.as_str()).collect();
         missing.push(format!(
-            "{beside} of the replicas {names}, which do not answer at any address in fleet.replicas",
+            "{others} of the replicas {names}, which do not answer at any address in fleet.replicas",
             names = names.join(", ")
         ));
     }

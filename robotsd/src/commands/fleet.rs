@@ -28,7 +28,7 @@ use serde::de::DeserializeOwned;
 
 use super::output::{Page, say_report};
 use super::running::{Running, asked, refusal};
-use crate::admin::client::{AdminQuestion, AskError, ROWS, ask_one_of_many};
+use crate::admin::client::{AdminQuestion, AskError, ROWS, ask_replica};
 use crate::admin::{ask_all, single, unconfirmed};
 use crate::board::{BoardQuery, BoardReport, join, seconds};
 use crate::config::{AdminPlace, replicas};
@@ -53,9 +53,9 @@ impl<T> ReplicaAnswer<T> {
         self.answer.as_ref().is_some_and(|answer| judge(answer).0)
     }
 
-    fn said(&self, judge: Judge<T>) -> String {
-        let said = self.answer.as_ref().map(|answer| judge(answer).1).or(self.error.clone()).unwrap_or_default();
-        format!("{}: {said}", self.replica)
+    fn replica_message(&self, judge: Judge<T>) -> String {
+        let message = self.answer.as_ref().map(|answer| judge(answer).1).or(self.error.clone()).unwrap_or_default();
+        format!("{}: {message}", self.replica)
     }
 }
 
@@ -75,7 +75,7 @@ const UNASKED: &str =
 pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let target = format!("{target}&mark={}", random());
     let (is_named, places) = places(running)?;
-    let answers: Vec<ReplicaAnswer<ChangeReport>> = ask_every(running, (&Method::POST, &target))?;
+    let answers: Vec<ReplicaAnswer<ChangeReport>> = ask_all_replicas(running, (&Method::POST, &target))?;
     let reached = answers.iter().filter(|of| of.answer.is_some()).count();
     if !is_named || reached == 0 {
         return say_answers(running, &answers, judge_change, &[]);
@@ -279,7 +279,7 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
     for place in places {
         let found = single(place).map_err(|error| unreached.push(format!("{place}: NOT REACHED: {error}")));
         for place in found.into_iter().flatten() {
-            match ask_one_of_many(&place, of) {
+            match ask_replica(&place, of) {
                 Ok(answer) => return Ok(answer),
                 Err(AskError::Refused(_, message)) => {
                     // This replica may have refused the change because a replica that was queried
@@ -302,11 +302,11 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
         return Ok(code);
     }
     let answers = ask_all(&some_places(running)?, |replica| {
-        let refused = match ask_one_of_many(replica, (&Method::POST, target)) {
+        let refused = match ask_replica(replica, (&Method::POST, target)) {
             Err(error @ AskError::Refused(..)) => error,
             answer => return answer,
         };
-        let status: StatusReport = ask_one_of_many(replica, (&Method::GET, "/status"))?;
+        let status: StatusReport = ask_replica(replica, (&Method::GET, "/status"))?;
         let is_live = |live: &String| live.trim_start_matches("sha256:").starts_with(hash);
         let live = status.sites.into_iter().find(|of| of.name == site).and_then(|of| of.hash).filter(is_live);
         let message =
@@ -349,11 +349,11 @@ pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T
 where
     T: DeserializeOwned + Serialize + Send,
 {
-    say_answers(running, &ask_every(running, of)?, judge, &[])
+    say_answers(running, &ask_all_replicas(running, of)?, judge, &[])
 }
 
 fn statuses(running: &Running) -> Answers<StatusReport> {
-    ask_every(running, (&Method::GET, "/status"))
+    ask_all_replicas(running, (&Method::GET, "/status"))
 }
 
 pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitArg) -> io::Result<ExitCode> {
@@ -366,7 +366,7 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
 }
 
 pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardReport> {
-    let answers = ask_every(running, (&Method::GET, &query.at(ROWS)))?;
+    let answers = ask_all_replicas(running, (&Method::GET, &query.at(ROWS)))?;
     Ok(join(answers, query, seconds(SystemTime::now())))
 }
 
@@ -379,7 +379,7 @@ fn judge_change(change: &ChangeReport) -> (bool, String) {
 /// respond.
 fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
-        page.title(&format!("{}{}", of.said(judge), if of.answer.is_none() { unanswered } else { "" }));
+        page.title(&format!("{}{}", of.replica_message(judge), if of.answer.is_none() { unanswered } else { "" }));
     }
 }
 
@@ -443,8 +443,8 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
 
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-fn ask_every<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
-    Ok(ask_all(&some_places(running)?, |replica| ask_one_of_many(replica, of)))
+fn ask_all_replicas<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
+    Ok(ask_all(&some_places(running)?, |replica| ask_replica(replica, of)))
 }
 
 /// Returns the addresses of the replicas that the config lists. If the config lists no addresses,

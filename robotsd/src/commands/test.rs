@@ -96,12 +96,12 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
             return Ok(ExitCode::from(FAILED));
         }
     };
-    let beside = |robots: &PathBuf| match robots.to_str() {
+    let next_to_file = |robots: &PathBuf| match robots.to_str() {
         Some(url) if is_url(url) => robots.clone(),
         _ => path.parent().unwrap_or(Path::new("")).join(robots),
     };
     let usual = || is_usual.then(|| PathBuf::from("robots.txt"));
-    let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(beside)).or_else(usual);
+    let robots = args.robots.clone().or_else(|| file.robots.as_ref().map(next_to_file)).or_else(usual);
     if robots.is_none() && !args.site.has_config() {
         let message = format!(
             "{}: the file does not say which robots.txt to test: add robots = \"…\" to it, or use --robots or --config",
@@ -161,7 +161,7 @@ impl EvaluatedExpectations<'_> {
                 let severity = if is_slip { "error" } else { "warning" };
                 complain(&format_args!("{path}:{line}:{column}: {severity}: {unknown}"));
                 has_slips |= is_slip;
-            } else if evaluator.is_word_of_no_crawler(text) {
+            } else if evaluator.is_non_crawler_word(text) {
                 complain(&format_args!(
                     "{path}:{line}:{column}: {text:?} is not a crawler's name and is read as a User-Agent header, so \
                      no group applies: write the name of a crawler, or \"*\" for a crawler that is not named in any \

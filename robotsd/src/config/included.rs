@@ -341,15 +341,16 @@ fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
         }
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let outside =
-        paths.iter().filter_map(|written| leads_out(folder, roots, written.span(), &folder.join(written.get_ref())));
+    let outside = paths
+        .iter()
+        .filter_map(|written| outside_folder_error(folder, roots, written.span(), &folder.join(written.get_ref())));
     faults.extend(outside);
     faults
 }
 
 /// Returns an error if `path` is neither in `folder` nor in one of the `roots`. `folder` is the
 /// folder of the file that contains the path.
-fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
+fn outside_folder_error(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) -> Option<Fault> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     if is_inside(folder, path) || roots.iter().any(|root| is_inside(root, path)) {
         return None;
@@ -368,7 +369,7 @@ fn leads_out(folder: &Path, roots: &[PathBuf], span: Range<usize>, path: &Path) 
 pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
-            leads_out(parts.folder(at), roots, site.robots_span.clone(), path)
+            outside_folder_error(parts.folder(at), roots, site.robots_span.clone(), path)
         }
         _ => None,
     }

@@ -101,12 +101,12 @@ fn access_path(written: &Spanned<PathBuf>, folder: &Path) -> Result<PathBuf, Fau
             Some(format!("{path} is a folder: write the path of a file", path = path.display()))
         }
         Ok(_) => None,
-        Err(_) => cannot_be_made(&path),
+        Err(_) => creation_error(&path),
     };
     wrong.map_or(Ok(path), |wrong| Err(written.fault(wrong)))
 }
 
-pub(super) fn cannot_be_made(path: &Path) -> Option<String> {
+pub(super) fn creation_error(path: &Path) -> Option<String> {
     let (shown, folder) = (path.display(), files::folder_of(path));
     if !folder.is_dir() {
         return Some(format!(

@@ -22,7 +22,7 @@ use tower_robots::rules::{ProductToken, RobotsTxt};
 use self::refusal_modes::{bounded_impostors, bounded_rate, unasked_store, without_grace, without_state};
 use super::file::Reviewable;
 use super::included::is_inside;
-use super::log::cannot_be_made;
+use super::log::creation_error;
 use super::site::{RawCase, RawHook, end, unseen, varying};
 use super::state_dir::{no_file, unwritable};
 use super::{
@@ -432,7 +432,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
             )
         }
         Ok(_) => return None,
-        Err(_) => cannot_be_made(path)?,
+        Err(_) => creation_error(path)?,
     };
     Some(written.fault(wrong))
 }

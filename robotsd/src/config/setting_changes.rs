@@ -97,7 +97,7 @@ impl SettingChange {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
-    pub(crate) fn is_of_whole_table(&self) -> bool {
+    pub(crate) fn affects_whole_table(&self) -> bool {
         let is_of_listener = ["listener[", "admin.listener["].iter().any(|start| self.setting.starts_with(start));
         self.setting == "site" || (is_of_listener && self.setting.ends_with(']'))
     }
@@ -187,7 +187,7 @@ fn shown(value: &Value) -> String {
 /// changed, the hashes differ.
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
-    tokens.for_each(|token| *token.hash.get_mut() = mark(token.hash.get_ref()));
+    tokens.for_each(|token| *token.hash.get_mut() = hash_label(token.hash.get_ref()));
     raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
     let mut hooks: Vec<_> = raw.notify.iter_mut().collect();
     for robots in raw.site.iter_mut().map(|site| &mut site.get_mut().robots) {
@@ -197,10 +197,10 @@ fn hide_secrets(raw: &mut RawConfig) {
     }
     for hook in hooks.into_iter().map(Spanned::get_mut) {
         hide_behind(hook.url.get_mut(), &['/', '?', '#']);
-        hook.body.iter_mut().for_each(|body| *body.get_mut() = mark(body.get_ref()));
+        hook.body.iter_mut().for_each(|body| *body.get_mut() = hash_label(body.get_ref()));
         for value in hook.headers.values_mut() {
             if let RawHeader::Text(text) = value.get_mut() {
-                *text = mark(text);
+                *text = hash_label(text);
             }
         }
     }
@@ -219,11 +219,11 @@ fn hide_behind(url: &mut String, from: &[char]) {
     let end = url[authority..].find(from).map_or(url.len(), |at| authority + at + 1);
     let hidden = [&url[start..host], &url[end..]].concat();
     if !hidden.is_empty() {
-        *url = format!("{}{}{}", &url[..start], &url[host..end], mark(&hidden));
+        *url = format!("{}{}{}", &url[..start], &url[host..end], hash_label(&hidden));
     }
 }
 
-fn mark(text: &str) -> String {
+fn hash_label(text: &str) -> String {
     let hash = VersionHash::of(text.as_bytes()).to_string();
     format!("…{}", &hash[hash.len() - 4..])
 }
@@ -254,7 +254,7 @@ mod tests {
             let flag = |is_set: bool, name: &'static str| if is_set { name } else { "" };
             let line = |change: &SettingChange| {
                 let source = flag(change.is_of_source(), " (source)");
-                let whole = flag(change.is_of_whole_table(), " (whole table)");
+                let whole = flag(change.affects_whole_table(), " (whole table)");
                 format!("{change}{}{source}{whole}\n", flag(change.is_for_start(), " (start)"))
             };
             setting_changes(&whole(before), &whole(after)).expect("two configs").iter().map(line).collect()

@@ -136,7 +136,7 @@ pub(crate) fn unplaced<T>(value: T) -> Spanned<T> {
     Spanned::new(0..0, value)
 }
 
-pub(crate) fn unplaced_texts<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
+pub(crate) fn unplaced_strings<const N: usize>(texts: [&str; N]) -> Vec<Spanned<String>> {
     texts.into_iter().map(|text| unplaced(text.to_owned())).collect()
 }
 

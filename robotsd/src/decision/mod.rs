@@ -392,7 +392,7 @@ impl DecisionState {
             fields.add("site", &*judge.name);
             // For a `Refusal`, the original request has already been logged.
             if kind == QuestionKind::Decision {
-                fields.asks_about(asked.for_log(question));
+                fields.set_asked_about(asked.for_log(question));
             }
         }
         let original = original.with_target(target);

@@ -63,11 +63,11 @@ impl Asks {
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
-    pub(super) fn ask_read(&self) {
+    pub(super) fn request_read(&self) {
         let _ = self.reads.send(oneshot::channel().0);
     }
 
-    pub(super) fn ask_beat(&self) {
+    pub(super) fn request_heartbeat(&self) {
         let _ = self.beats.send(BeatRequest::Beat(oneshot::channel().0));
     }
 

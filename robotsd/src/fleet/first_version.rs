@@ -79,6 +79,6 @@ async fn contact(fleet: Arc<Fleet>) -> Result<(), String> {
     let key = link.key("replicas");
     let replicas = link.read(&key, cmd("HGETALL").arg(&key)).await.map_err(LinkError::text)?;
     let (now, _): (u64, u64) = link.read(&key, &cmd("TIME")).await.map_err(LinkError::text)?;
-    fleet.hear(now, replicas);
+    fleet.store_heartbeats(now, replicas);
     Ok(())
 }

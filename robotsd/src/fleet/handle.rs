@@ -215,7 +215,7 @@ impl Fleet {
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
         // If a new file cannot be created, for example because the disk is full, the old file is
         // overwritten.
-        let written = files::replace_durably(file, &files::with_room(&text, ROOM));
+        let written = files::replace_durably(file, &files::padded(&text, ROOM));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_problem, problem.clone());
@@ -262,7 +262,7 @@ impl Fleet {
 
     /// Stores the heartbeats of the replicas, and the time of the store's clock. Must run on a
     /// thread that may block, because parsing many heartbeats may take a long time.
-    pub(super) fn hear(&self, now: u64, replicas: Vec<Field>) {
+    pub(super) fn store_heartbeats(&self, now: u64, replicas: Vec<Field>) {
         // Nearly all replicas serve the same versions, so equal maps share one copy to save memory.
         let mut versions: Vec<ServedVersions> = Vec::new();
         let replicas = replicas.into_iter().map(|(name, beat)| {
@@ -311,7 +311,7 @@ impl Fleet {
         if is_back {
             // The store can be read again. Sending a heartbeat shows whether the store can be
             // written, too.
-            self.asks.ask_beat();
+            self.asks.request_heartbeat();
         }
     }
 

@@ -119,7 +119,7 @@ impl Writer {
         if self.write(&call).await.is_err() {
             rest.clear();
         } else if rest.is_empty() {
-            self.fleet.asks.ask_read();
+            self.fleet.asks.request_read();
         }
     }
 
@@ -207,7 +207,7 @@ impl Heart {
         }
         self.beaten = Some(Instant::now());
         let fleet = Arc::clone(&self.fleet);
-        spawn_blocking(move || fleet.hear(now, replicas)).await.map_err(|error| error.to_string())
+        spawn_blocking(move || fleet.store_heartbeats(now, replicas)).await.map_err(|error| error.to_string())
     }
 
     /// Starts an attempt to make accepted versions live. A version can be made live if it is the

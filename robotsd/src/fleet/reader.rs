@@ -117,7 +117,7 @@ impl DocumentReader {
             let is_whole = lost.is_empty();
             if is_changed {
                 sites.iter().for_each(|sites| sites.were_switched_off());
-                fleet.asks.ask_beat();
+                fleet.asks.request_heartbeat();
             }
             fleet.asks.lost.send_replace(lost);
             is_whole

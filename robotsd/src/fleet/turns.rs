@@ -82,12 +82,12 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
                 for ((id, _, answer), turn) in asked.into_iter().zip(turns) {
                     match turn {
                         Ok(turn) => drop(answer.send(turn)),
-                        Err(error) => why = Some(link.failed(&error, "write", &said(&fleet, &id)).text()),
+                        Err(error) => why = Some(link.failed(&error, "write", &turn_key(&fleet, &id)).text()),
                     }
                 }
                 why
             }
-            Ok(Err(error)) => Some(link.failed(&error, "write", &said(&fleet, "*")).text()),
+            Ok(Err(error)) => Some(link.failed(&error, "write", &turn_key(&fleet, "*")).text()),
             Err(why) => Some(why),
         };
         if let Some(why) = why.filter(|_| fleet.store.lock().problem().is_none()) {
@@ -96,12 +96,12 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
     }
 }
 
-fn said(fleet: &Fleet, id: &str) -> String {
+fn turn_key(fleet: &Fleet, id: &str) -> String {
     format!("{}said:{id}", fleet.settings.store.prefix)
 }
 
 async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf) -> RedisResult<Turn> {
-    let key = said(fleet, id);
+    let key = turn_key(fleet, id);
     let say = |word: &str| {
         let mut command = cmd("SET");
         command.arg(&key).arg(format!("{word} {}", fleet.settings.replica)).arg("EX").arg(KEPT);

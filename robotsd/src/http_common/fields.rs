@@ -179,7 +179,7 @@ fn is_forged(name: &str) -> bool {
 }
 
 /// Reports whether a field is removed from requests that do not come from a trusted proxy.
-pub(crate) fn is_made_up(name: &str) -> bool {
+pub(crate) fn is_removed_unless_trusted(name: &str) -> bool {
     is_forged(name) || is_of_proxies(name, Sender::Anyone)
 }
 

@@ -140,7 +140,7 @@ impl AccessFields {
         self.0.lock().notes.push((name, value.into()));
     }
 
-    pub(crate) fn asks_about(&self, asked: Box<AskedAbout>) {
+    pub(crate) fn set_asked_about(&self, asked: Box<AskedAbout>) {
         self.0.lock().asked = Some(asked);
     }
 

@@ -27,7 +27,7 @@ pub(crate) fn allowed(mut trailers: HeaderMap, may_trail: MayTrail) -> Option<He
 }
 
 pub(crate) fn of_request(name: &str) -> bool {
-    of_response(name) && !fields::is_made_up(name)
+    of_response(name) && !fields::is_removed_unless_trusted(name)
 }
 
 pub(crate) fn of_response(name: &str) -> bool {

@@ -13,7 +13,7 @@ mod sitemap_walk;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod test_any_input;
 
-pub(crate) use self::page_set::{OwnHosts, PageSet, held_bytes, read_urls};
+pub(crate) use self::page_set::{OwnHosts, PageSet, memory_of_pages, read_urls};
 pub(crate) use self::sitemap::{Listed, read_sitemap};
 pub(crate) use self::sitemap_text::{MAX_BYTES, SitemapFault};
 pub(crate) use self::sitemap_walk::{SitemapSource, SitemapWalk};

@@ -18,14 +18,14 @@ const MAX_PAGE_LENGTH: usize = 2048;
 
 /// Memory per page in addition to the bytes of the page: pointer, reference count and allocator
 /// overhead.
-const BESIDE: usize = 48;
+const OVERHEAD: usize = 48;
 
-pub(crate) fn held_bytes(pages: &[Page]) -> usize {
-    pages.iter().map(held).sum()
+pub(crate) fn memory_of_pages(pages: &[Page]) -> usize {
+    pages.iter().map(memory_of_page).sum()
 }
 
-fn held(page: &Page) -> usize {
-    page.target().len() + BESIDE
+fn memory_of_page(page: &Page) -> usize {
+    page.target().len() + OVERHEAD
 }
 
 /// Pages of one site. If there are more than [`MAX_PAGES`] pages, or if the pages take more than
@@ -35,7 +35,7 @@ fn held(page: &Page) -> usize {
 pub(crate) struct PageSet {
     pages: Vec<Page>,
     /// Memory that the pages take, in bytes.
-    held: usize,
+    memory: usize,
     /// Maximum memory for the pages, in bytes.
     room: usize,
     /// Interval of kept pages: every `stride`-th page is kept.
@@ -48,7 +48,7 @@ pub(crate) struct PageSet {
 impl PageSet {
     /// Creates an empty set for at most `room` bytes of memory.
     pub(crate) const fn within(room: usize) -> Self {
-        Self { pages: Vec::new(), held: 0, room, stride: 1, found: 0, of_others: 0 }
+        Self { pages: Vec::new(), memory: 0, room, stride: 1, found: 0, of_others: 0 }
     }
 
     /// Adds the page of a URL if it is on a host of the site. URLs on other hosts are only counted.
@@ -73,9 +73,9 @@ impl PageSet {
             return;
         }
         let page = Page::new(target);
-        self.held += held(&page);
+        self.memory += memory_of_page(&page);
         self.pages.push(page);
-        while self.pages.len() > MAX_PAGES || (self.held > self.room && !self.pages.is_empty()) {
+        while self.pages.len() > MAX_PAGES || (self.memory > self.room && !self.pages.is_empty()) {
             self.thin();
         }
     }
@@ -86,7 +86,7 @@ impl PageSet {
         }
         self.pages = self.pages.drain(..).step_by(2).collect();
         self.stride = self.stride.saturating_mul(2);
-        self.held = held_bytes(&self.pages);
+        self.memory = memory_of_pages(&self.pages);
     }
 
     /// Returns the pages, sorted and without duplicates.
@@ -171,8 +171,8 @@ mod tests {
             set.into_pages()
         };
         let kept = pages(2 << 20);
-        let held = held_bytes(&kept);
-        assert!(held <= 2 << 20 && held > 1 << 20, "{held} bytes");
+        let memory = memory_of_pages(&kept);
+        assert!(memory <= 2 << 20 && memory > 1 << 20, "{memory} bytes");
         // Every 16th page is kept, from the first to the last.
         let numbers: Vec<usize> =
             kept.iter().map(|page| std::str::from_utf8(&page.target()[1..]).unwrap().parse().unwrap()).collect();

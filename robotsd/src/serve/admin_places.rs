@@ -186,7 +186,7 @@ impl AdminPlaces {
         self.state.rights.store(Arc::new(rights));
     }
 
-    pub(super) fn certificates_beside(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
+    pub(super) fn certificates_including(&self, listeners: &[ListenerConfig]) -> Vec<LiveCertificates> {
         let own = self.addresses.iter().map(|place| &place.config.certificates);
         listeners.iter().map(|listener| &listener.certificates).chain(own).flatten().cloned().collect()
     }

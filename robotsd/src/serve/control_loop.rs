@@ -252,7 +252,7 @@ impl<'a> ControlLoop<'a> {
         self.active.log.say(LogEvent::Stopping, DRAINING);
         self.active.state.enter(Phase::Draining);
         self.supervisor.stopping(DRAINING);
-        self.active.let_go();
+        self.active.release_sockets();
         self.active.listeners.lock().drain();
     }
 

@@ -224,7 +224,7 @@ impl Listeners {
 
     /// Drops the duplicates of the sockets. Once the duplicates are dropped, a port is closed as
     /// soon as the workers close their sockets.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release_sockets(&mut self) {
         self.open.iter_mut().for_each(|opened| opened.sockets.clear());
     }
 

@@ -191,7 +191,7 @@ impl ActiveConfig {
         self.edge.set_successor();
         self.sites.stop_announcing();
         self.sites.state.fleet.iter().for_each(|fleet| fleet.is_replaced.store(true, Ordering::Relaxed));
-        self.let_go();
+        self.release_sockets();
         self.admin.leave();
     }
 
@@ -204,9 +204,9 @@ impl ActiveConfig {
 
     /// Drops the duplicates of the sockets and the pending change, because the process is about to
     /// end. All requests that wait for the change then fail.
-    pub(super) fn let_go(&mut self) {
+    pub(super) fn release_sockets(&mut self) {
         self.change = PendingChange::default();
-        self.listeners.lock().let_go();
+        self.listeners.lock().release_sockets();
     }
 
     fn prepare(&mut self) {
@@ -358,7 +358,7 @@ pub(super) fn serving(
         sites: Arc::clone(sites),
         listeners: listeners.reports(),
         question_errors: listeners.question_errors(),
-        certificates: admin.certificates_beside(&listener_configs),
+        certificates: admin.certificates_including(&listener_configs),
         listener_configs,
         agent_lookups: workers.agent_lookups(),
         edge: edge.clone(),
@@ -423,7 +423,7 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
 /// Returns the changed settings for the summary. Omits added and removed tables, and settings that
 /// take effect at the next start: the message describes these changes separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
-    let is_named = |change: &&SettingChange| !change.is_of_whole_table() && !change.is_for_start();
+    let is_named = |change: &&SettingChange| !change.affects_whole_table() && !change.is_for_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
     let more = named.len().saturating_sub(NAMED);
     if more > 0 {

@@ -79,7 +79,7 @@ pub(super) fn fetcher_trusting(
 pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
-        match part_at_hand(part) {
+        match available_part(part) {
             Ok(fragment) => {
                 problems.extend(left_out(&fragment).map(|what| format!("{}: {what}", part.source)));
                 fragments.push(fragment);
@@ -100,7 +100,7 @@ fn left_out(fragment: &Fragment) -> Option<&'static str> {
     )
 }
 
-fn part_at_hand(part: &AppendSettings) -> Result<Fragment, String> {
+fn available_part(part: &AppendSettings) -> Result<Fragment, String> {
     match &part.source {
         AppendSource::File(path) => read(path, &part.title).map(|(fragment, _)| fragment),
         AppendSource::Url(DocumentSettings { url, saved_in: Some(folder), .. }) => {
@@ -122,7 +122,7 @@ impl AppendedParts {
         let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
         let parts = settings.iter().enumerate().map(|(place, settings)| {
             let reader = PartReader::new(place, site, settings, &appendix, &Log::nowhere());
-            reader.take(part_at_hand(settings).map(|fragment| (fragment, None)));
+            reader.take(available_part(settings).map(|fragment| (fragment, None)));
             AppendedPart { reader, _watched: None, followed: None }
         });
         let parts = parts.collect();
@@ -214,7 +214,7 @@ impl PartReader {
                 let builder = saved_in.into_iter().fold(builder, |builder, folder| builder.saved_in(folder));
                 // The saved copy must be applied before the first fetch ends: if that fetch fails,
                 // applying the copy later would hide the problem.
-                if let Ok(fragment) = part_at_hand(&self.settings) {
+                if let Ok(fragment) = available_part(&self.settings) {
                     self.take(Ok((fragment, None)));
                 }
                 let (followed, problem) = builder.start().map_err(|error| failed(&error))?;

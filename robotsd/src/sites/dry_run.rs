@@ -64,7 +64,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
     let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
     let warning = |message: String| Problem::Found(FoundProblem::new(Severity::Warning, message));
-    let of_all = switch_of_all(&opener.state).map(|switch| match switch {
+    let of_all = global_switch_message(&opener.state).map(|switch| match switch {
         Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem)),
         Ok(message) => warning(message),
     });
@@ -78,7 +78,7 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
 
 /// Returns a message if enforcement is switched off for all sites. The message is an `Err` if
 /// enforcement is off only because the file of the kill switch cannot be read.
-fn switch_of_all(state: &StateHandle) -> Option<Result<String, String>> {
+fn global_switch_message(state: &StateHandle) -> Option<Result<String, String>> {
     let directory = state.directory.as_ref().filter(|directory| directory.enforcement() == Enforcement::Off)?;
     Some(match directory.switch_problem() {
         Some(problem) => Err(format!("{problem}, so robotsd would enforce nothing for any site")),

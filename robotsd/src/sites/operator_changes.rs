@@ -72,7 +72,7 @@ impl Sites {
     pub(crate) fn enforce(&self, site: Option<&str>, to: Enforcement) -> Result<ChangeReport, ChangeError> {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
-            Some((of, live)) => (live.robots.status().switch, self.state.turn_site(&of.name, &live.name, to)),
+            Some((of, live)) => (live.robots.status().switch, self.state.set_site_switch(&of.name, &live.name, to)),
             None => (self.state.switch(), self.state.turn(to)),
         };
         match (&site, to) {

@@ -334,7 +334,7 @@ impl Sites {
     fn room_for_pages_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
         let others =
-            others.filter(|other| other.gate.reads_sitemaps()).map(|other| other.gate.pages.held_of_sitemaps());
+            others.filter(|other| other.gate.reads_sitemaps()).map(|other| other.gate.pages.memory_of_sitemaps());
         room_for_pages(self.iter().filter(|site| site.gate.reads_sitemaps()).count(), others)
     }
 }

@@ -18,7 +18,7 @@ use tower_robots::live::VersionHash;
 use super::log_events::SiteName;
 use crate::files;
 use crate::log::{Log, LogEvent, LogLevel};
-use crate::pages::{PageSet, held_bytes};
+use crate::pages::{PageSet, memory_of_pages};
 use crate::render::plural;
 use crate::report::WatchedPagesReport;
 
@@ -83,7 +83,7 @@ impl SitePages {
     /// Returns a copy of the pages for a new site that inherits from this site.
     pub(super) fn of_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
-        Self { watched, urls, held: self.held_of_sitemaps().into(), ..Self::new(site, &self.log) }
+        Self { watched, urls, held: self.memory_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
     /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
@@ -104,7 +104,7 @@ impl SitePages {
     /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which is
     /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
-        self.held.store(held_bytes(&pages), Ordering::Relaxed);
+        self.held.store(memory_of_pages(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
     }
@@ -116,7 +116,7 @@ impl SitePages {
     }
 
     /// Returns the memory that the pages of the sitemaps use, in bytes.
-    pub(super) fn held_of_sitemaps(&self) -> usize {
+    pub(super) fn memory_of_sitemaps(&self) -> usize {
         self.held.load(Ordering::Relaxed)
     }
 

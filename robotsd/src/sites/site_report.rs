@@ -196,7 +196,7 @@ impl LiveSite {
                 since: rfc3339(pending.since),
                 objections: pending.objections.iter().map(ToString::to_string).collect(),
                 effect: effect_of(&history, pending.hash()),
-                instead: held_instead(pending, &status.last_read, &history),
+                instead: current_source_content(pending, &status.last_read, &history),
             }),
             decided: decided(&history, status.live).map(recorded),
             before: status.before.map(|hash| hash.to_string()),
@@ -230,7 +230,7 @@ fn effect_of(history: &[HistoryEntry], hash: VersionHash) -> Option<String> {
 
 /// Describes what the source contains now; `None` if the source still contains the pending version.
 /// The content may differ after a rollback, or may no longer be a valid robots.txt.
-fn held_instead(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
+fn current_source_content(pending: &Pending, read: &Reload, history: &[HistoryEntry]) -> Option<String> {
     let Some(hash) = read.outcome.hash() else { return Some(read.to_string()) };
     let effect = effect_of(history, hash).map(|effect| format!(": {effect}")).unwrap_or_default();
     let held = || {

@@ -122,7 +122,7 @@ impl StateHandle {
     ///
     /// Returns an error if the state directory could not be written. Even then, the switch has
     /// changed.
-    pub(super) fn turn_site(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
+    pub(super) fn set_site_switch(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
         let joined = self.joined(site);
         let joined = joined.lock();
         let lives = joined.iter().filter_map(Weak::upgrade).flat_map(|robots| robots.lives(site, &[]));

@@ -385,7 +385,7 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
 /// attempts left.
 async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
     let Delivery { key, hook, notice, .. } = of;
-    if !shared.has_turn(of).await {
+    if !shared.must_send(of).await {
         return;
     }
     let lane = shared.lane(notice);

@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 impl PublishHooks {
     /// Reports whether this process must send the notification. If another process is about to send
     /// the notification, waits until that process has succeeded or failed.
-    pub(super) async fn has_turn(&self, of: &Delivery) -> bool {
+    pub(super) async fn must_send(&self, of: &Delivery) -> bool {
         let Delivery { key, notice, .. } = of;
         let Some(turns) = self.turns.as_ref().filter(|_| notice.event.is_some()) else { return true };
         let id = turn_id(&key.1, notice);

@@ -192,11 +192,11 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
     let config = format!("{config}{more}");
     // The watcher may be faster than the command. The command then finds no change.
     let configure = |config: &str, change: &str| {
-        let is_said = |line: &Value| message(line).contains(change);
-        let before = operated.count("config", is_said);
+        let is_reported = |line: &Value| message(line).contains(change);
+        let before = operated.count("config", is_reported);
         folder.configure(config);
         operated.out(&["reload"]);
-        wait_until(change, || operated.count("config", is_said) > before);
+        wait_until(change, || operated.count("config", is_reported) > before);
     };
     configure(&config, "site \"news\" is new");
     assert_eq!(operated.page("news.test"), 200);
@@ -500,8 +500,8 @@ fn a_state_directory_is_for_one_robotsd_at_a_time() {
                     "Otherwise stop the process (`kill {}`), and switch enforcement before the next start",
                     operated.id()
                 );
-                let is_said = said.contains(&way_out) && said.contains("--admin PLACE. ");
-                assert_eq!(is_said, arguments[0] == "enforce", "{said}");
+                let is_reported = said.contains(&way_out) && said.contains("--admin PLACE. ");
+                assert_eq!(is_reported, arguments[0] == "enforce", "{said}");
             });
         }
     });

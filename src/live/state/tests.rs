@@ -122,7 +122,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
         move || shop.set_enforcement(Enforcement::Off).is_ok()
     });
     hanging.wait_for(1);
-    let switch_of_all = thread::spawn({
+    let global_switch = thread::spawn({
         let state = state.clone();
         move || state.set_enforcement(Enforcement::Off).is_ok()
     });
@@ -145,7 +145,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
         }
     });
     hanging.is_hanging.store(false, Ordering::SeqCst);
-    assert!(site_switch.join().expect("no panic") && switch_of_all.join().expect("no panic"));
+    assert!(site_switch.join().expect("no panic") && global_switch.join().expect("no panic"));
     assert!(state.flush());
     assert_eq!(shop.history().len(), 3, "both turns are in the history");
 }

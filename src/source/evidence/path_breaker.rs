@@ -72,7 +72,7 @@ impl PathBreaker {
     /// [`applied_to`](Self::applied_to).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
-        self.turn_to(now);
+        self.advance_to(now);
         // If a request has no usable address, only its signatures are checked. All these requests
         // are counted as one client.
         let client = |v4, v6| {
@@ -123,7 +123,7 @@ impl PathBreaker {
         networks
     }
 
-    fn turn_to(&mut self, now: SystemTime) {
+    fn advance_to(&mut self, now: SystemTime) {
         let slot = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs() / SLOT.as_secs());
         // If the clock was set back to the previous slot, the current slot does not change.
         if slot == self.current || slot + 1 == self.current {

@@ -141,7 +141,7 @@ pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUr
     Ok(from.with_target(to.target().clone()))
 }
 
-pub(super) fn leads_nowhere() -> FetchError {
+pub(super) fn redirect_error() -> FetchError {
     FetchError::with_cause(FetchErrorKind::Redirect, "the redirect has no target, or there are too many redirects")
 }
 

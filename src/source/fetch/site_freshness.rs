@@ -103,7 +103,7 @@ impl SiteFreshness {
                 self.validators = Validators::default();
                 self.fail(&bad("the response is 304 (Not Modified), but the request was not conditional"), now, roll)
             }
-            FetchOutcome::Redirected => self.fail(&resolver::leads_nowhere(), now, roll),
+            FetchOutcome::Redirected => self.fail(&resolver::redirect_error(), now, roll),
             FetchOutcome::Status { status, freshness, .. } if is_missing(status) => {
                 self.miss(status, self.schedule.interval(freshness), now, roll)
             }

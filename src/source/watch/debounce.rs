@@ -168,7 +168,7 @@ impl Debounce {
 
     /// Records that the target must be read again at the time `then`, because a part of the target
     /// could not be used yet. For example, a file in a folder was modified too recently.
-    pub(super) fn look_again(&mut self, then: Instant) {
+    pub(super) fn read_again_at(&mut self, then: Instant) {
         self.due = Some(then);
     }
 

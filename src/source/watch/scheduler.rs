@@ -377,7 +377,7 @@ impl Scheduler {
         self.scheduled(id, |scheduled| {
             scheduled.polled.took(now, known);
             if let Some(rest) = again {
-                scheduled.debounce.look_again(Instant::now() + rest);
+                scheduled.debounce.read_again_at(Instant::now() + rest);
             }
         });
     }

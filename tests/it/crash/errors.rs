@@ -57,8 +57,8 @@ fn go_on(folder: &Path, fault: &str) {
         unwritten.set(unwritten.get() + usize::from(!is_written));
         let status = live.status();
         assert_eq!(status.live, hash(number), "{what}: it is live whatever the disk does");
-        let is_said = !state.problems().is_empty() || !status.state_problems.is_empty();
-        assert!(is_written || is_said, "{what}: what is not written is said");
+        let is_reported = !state.problems().is_empty() || !status.state_problems.is_empty();
+        assert!(is_written || is_reported, "{what}: what is not written is said");
     };
     let failing = Failing::begin(std::process::id(), fault, &[]);
     live.publish_blocking(text(4)).unwrap();

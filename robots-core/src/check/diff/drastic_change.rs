@@ -183,7 +183,7 @@ fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usiz
     (opened, of)
 }
 
-fn crawlers_let_in(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
+fn newly_allowed_crawlers(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> Option<DrasticChange> {
     let named = subject::all(Reading::Standard, old, old, registry).into_iter().filter(|subject| subject.named);
     let shut: Vec<Subject> = named.filter(|subject| pair.extents(subject)[0] == SiteExtent::Shut).collect();
     let of = shut.len();
@@ -245,7 +245,7 @@ impl DrasticChange {
             found.push(DrasticChange::SiteOpened);
         }
         found.extend(rules_lost(&pair, old, new, registry));
-        found.extend(crawlers_let_in(&pair, old, registry));
+        found.extend(newly_allowed_crawlers(&pair, old, registry));
         found
     }
 

@@ -322,7 +322,7 @@ impl Prover {
         for candidate in &candidates {
             *corrected.entry(candidate.code).or_default() += candidate.findings.len();
         }
-        if !self.are_gone(&after, &corrected) {
+        if !self.are_corrected(&after, &corrected) {
             return EditOutcome::NotCorrected;
         }
         if length > MAX_PROOF_WORK {
@@ -356,7 +356,7 @@ impl Prover {
 
     /// Reports whether the edits corrected the findings. For each lint, the number of findings must
     /// have decreased by at least the number of findings in `corrected`.
-    fn are_gone(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
+    fn are_corrected(&self, after: &RobotsTxt, corrected: &BTreeMap<&'static str, usize>) -> bool {
         let left = counts(&check_lints(after, &self.options, |code| corrected.contains_key(code)));
         let count = |counts: &BTreeMap<&str, usize>, code: &str| counts.get(code).copied().unwrap_or(0);
         corrected.iter().all(|(code, gone)| count(&left, code) + gone <= count(&self.found, code))

@@ -273,7 +273,7 @@ impl SelectedSite {
             (Some(name), _) => self.named(name),
             (None, Some(configured)) => {
                 let file = configured.robots()?;
-                let live = self.live_beside(&file);
+                let live = self.live_version_compared_with(&file);
                 live.iter().for_each(|(about, _)| complain(&format_args!("{}: {about}", printable(&file.name))));
                 Ok(file)
             }
@@ -283,7 +283,7 @@ impl SelectedSite {
 
     /// Returns the live version, with a sentence that compares it with `file`. `None` if `file` is
     /// the live version, or if the state directory does not contain the live version.
-    pub(in crate::commands) fn live_beside(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
+    pub(in crate::commands) fn live_version_compared_with(&self, file: &RobotsFile) -> Option<(String, RobotsFile)> {
         let ((_, kept), own) = (self.kept(), VersionHash::of(&file.bytes));
         let (live, bytes) = kept.kept().find(|(hash, _)| Some(*hash) == kept.live() && *hash != own)?;
         let own = match kept.pending().filter(|pending| pending.hash() == own) {

@@ -164,7 +164,9 @@ impl PageListArgs {
             selection.complain_of_missing_keys();
             if requests.requests == 0 {
                 let nothing = || "no line of the logs is a request: see `robotsd replay` for details".to_owned();
-                return Err(io::Error::other(selection.says_nothing(requests.hosts).unwrap_or_else(nothing)));
+                return Err(io::Error::other(
+                    selection.explain_empty_selection(requests.hosts).unwrap_or_else(nothing),
+                ));
             }
             selection.notes(requests.hosts, requests.requests).iter().for_each(|note| complain(note));
             if requests.unread > 0 {

@@ -120,7 +120,7 @@ pub(in crate::commands) fn complain_of_cut(name: &str) {
 
 /// Prints that OLD is the robots.txt in the working directory. Returns an error if NEW is a URL or
 /// is itself this file.
-fn beside_usual_file(new: &Path) -> io::Result<()> {
+fn print_default_old_file(new: &Path) -> io::Result<()> {
     let real = |path: &Path| path.canonicalize().ok();
     let name = printable_path(new);
     if new.to_str().is_some_and(is_url) {
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     };
     let old = old.first();
     if old.is_none() && !site.is_configured() {
-        beside_usual_file(new)?;
+        print_default_old_file(new)?;
     }
     let (old, new) = (site.robots(old.map(PathBuf::as_path))?, site.named(new)?);
     if old.name == "-" && old.bytes.is_empty() {

@@ -200,8 +200,9 @@ impl BatchQuestion {
         url: &[u8],
         signers: &Signers,
     ) -> Option<(IdentitySummary, Option<String>)> {
-        let is_said = self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
-        let url = TargetUrl::parse(url).ok().filter(|_| is_said)?;
+        let has_question =
+            self.address.is_some() || self.headers.is_some() || self.now.is_some() || self.evidence.is_some();
+        let url = TargetUrl::parse(url).ok().filter(|_| has_question)?;
         let named = self.token.as_ref().map(|token| evaluator.resolve(token).1);
         let agents = named.as_deref().unwrap_or(requester.agents());
         let now = self.now.and_then(|now| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(now)));

@@ -143,7 +143,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
         None => site.robots(args.robots.as_deref())?,
     };
     let is_of_site = args.robots.is_none() && args.version.is_none();
-    let live = is_of_site.then(|| site.live_beside(&robots)).flatten();
+    let live = is_of_site.then(|| site.live_version_compared_with(&robots)).flatten();
     let live = live.map(|(about, live)| (about, Evaluator::new(live.bytes, args.reading, &site.settings)));
     let file = robots.name.clone();
     let mut evaluator = robots.evaluator(args.reading, &site.settings, OtherFiles::Refuse)?;
@@ -274,7 +274,7 @@ fn refuse_near_names(user_agents: &[&str], evaluator: &Evaluator) -> io::Result<
         if let Some((unknown, hint)) = unknown.as_ref().and_then(|unknown| Some((unknown, unknown.hint()?))) {
             return Err(io::Error::other(format!("--user-agent {shown:?}: {}: {hint} Or {token}", unknown.fault())));
         }
-        if evaluator.is_word_of_no_crawler(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
+        if evaluator.is_non_crawler_word(name) && evaluator.resolve(name).1.first().class() == Class::NonBrowser {
             return Err(io::Error::other(format!(
                 "--user-agent {shown:?}: this is neither the name of a crawler nor a whole User-Agent header: write \
                  the whole header, or {token}"

@@ -249,7 +249,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     if !errors.is_empty() {
         return Ok(ExitCode::from(FAILED));
     }
-    if let Some(why) = plan.selection.says_nothing(all.hosts).filter(|_| report.requests == 0) {
+    if let Some(why) = plan.selection.explain_empty_selection(all.hosts).filter(|_| report.requests == 0) {
         return Ok(fail(&why));
     }
     if !report.has_others() {

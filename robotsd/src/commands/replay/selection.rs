@@ -137,7 +137,7 @@ impl LogSelection {
 
     /// Explains why no request is counted: all requests are for other hosts, or are requests of a
     /// proxy to robotsd. `None` if there is another reason.
-    pub(in crate::commands) fn says_nothing(&self, counts: RequestedHosts) -> Option<String> {
+    pub(in crate::commands) fn explain_empty_selection(&self, counts: RequestedHosts) -> Option<String> {
         if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
         }

@@ -19,7 +19,7 @@ use tower_robots::rules::{PathForm, ValueError};
 
 use super::gate::RawGate;
 use super::modes::RawModes;
-use crate::config::tables::unplaced_texts;
+use crate::config::tables::unplaced_strings;
 use crate::config::{Fault, Faults, Placed, RawListener, bound, tables, unplaced, words};
 use crate::names::did_you_mean;
 use crate::shared_rate::SharedBucket;
@@ -31,7 +31,7 @@ tables! {
     RawAgents {
         wildcard_scope: WildcardScope,
         wildcard_methods: Spanned<Vec<Spanned<String>>> =
-            unplaced(unplaced_texts(Policy::DEFAULT_WILDCARD_METHODS)),
+            unplaced(unplaced_strings(Policy::DEFAULT_WILDCARD_METHODS)),
         wildcard_exempt: Vec<Category> = Policy::DEFAULT_WILDCARD_EXEMPT.into(),
         wildcard_exceptions: WildcardExceptions,
         wildcard_empty: EmptyAgent,

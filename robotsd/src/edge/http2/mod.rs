@@ -136,7 +136,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
 
     /// Reads and answers all requests that have arrived. Bytes of the responses may remain in the
     /// socket's buffer.
-    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_requests(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         loop {
             match &mut self.part {
                 Part::Handshake(handshake) => {
@@ -198,7 +198,7 @@ impl<S: EdgeService> Future for Http2ServerConnection<S> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let ended = this.poll_turn(cx);
+        let ended = this.poll_requests(cx);
         match this.socket.poll_send(cx) {
             Poll::Ready(Err(error)) if ended.is_pending() => Poll::Ready(Err(error.into())),
             _ => ended,

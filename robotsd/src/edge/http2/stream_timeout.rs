@@ -127,7 +127,7 @@ impl StreamTurns {
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
 
-    fn look_again(&mut self, cx: &mut Context<'_>) {
+    fn check_again(&mut self, cx: &mut Context<'_>) {
         while self.look.poll_expired(cx).is_ready() {
             self.look.reset();
         }
@@ -157,7 +157,7 @@ impl<F: Future> Future for Watched<F> {
             if this.turns.have_passed(connection) && this.timeout.is_waiting {
                 transfer.resumed();
             }
-            this.turns.look_again(cx);
+            this.turns.check_again(cx);
         }
         this.timeout.poll_stalled(held.map(|(transfer, _)| transfer), cx)
     }

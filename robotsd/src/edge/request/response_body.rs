@@ -213,8 +213,8 @@ impl Framing {
         }
         let size = if body.is_end_stream() { Some(0) } else { body.size_hint().exact() };
         if is_head {
-            let is_said = head.headers.contains_key(CONTENT_LENGTH);
-            return Self::Absent { length: size.filter(|size| *size > 0 && !is_said) };
+            let has_length_field = head.headers.contains_key(CONTENT_LENGTH);
+            return Self::Absent { length: size.filter(|size| *size > 0 && !has_length_field) };
         }
         let said = head.headers.get(CONTENT_LENGTH).map(|said| fields::length(said.as_bytes()));
         match (said, size) {

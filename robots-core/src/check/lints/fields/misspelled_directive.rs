@@ -22,7 +22,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if field.name.eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
         return;
     }
-    if says_more(field, spelling) {
+    if has_other_meaning(field, spelling) {
         sink.report_at(
             Severity::Error,
             field.name_range.clone(),
@@ -50,13 +50,13 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
 
 /// Reports whether a name begins with `Allow` or `Disallow` but probably has another meaning, such
 /// as `DisallowAITraining`. A short ending, as in `Disallowed`, does not change the meaning.
-fn says_more(field: &Field<'_>, spelling: &str) -> bool {
+fn has_other_meaning(field: &Field<'_>, spelling: &str) -> bool {
     const ENDING: usize = 3;
     matches!(field.directive, Directive::Allow | Directive::Disallow) && field.name.len() > spelling.len() + ENDING
 }
 
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
-    let spelling = field.directive.spelling().filter(|spelling| !says_more(&field, spelling))?;
+    let spelling = field.directive.spelling().filter(|spelling| !has_other_meaning(&field, spelling))?;
     Some(vec![Edit::new(field.name_range, spelling)])
 }

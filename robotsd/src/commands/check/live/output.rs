@@ -24,7 +24,7 @@ struct AnswersText<'a> {
 impl AnswersText<'_> {
     /// Reports whether the output may omit how crawlers interpret the response: a finding already
     /// states it, or the file is not a robots.txt and therefore has no rules.
-    fn is_said(&self, answer: &AnswerSummary) -> bool {
+    fn is_already_stated(&self, answer: &AnswerSummary) -> bool {
         let lint = answers::lint_of(answer.kind).map(|(lint, _)| lint.code);
         let is_other_file = || self.report.evaluator.as_ref().is_some_and(Evaluator::is_other_file);
         answer.kind.access() == CrawlerAccess::Rules && is_other_file()

@@ -19,8 +19,8 @@ use tower_robots::rules::{Access, Reading, RequestPath};
 use super::format::LoggedRequest;
 use super::headers::VersionHeaders;
 use crate::board::{
-    self, Counted, CrawlerRequest, Disallowed, Done, GONE_BY, GoneBy, LogBoard, LoggedTimes, RowScratch, Second, cut,
-    standing, write_origin,
+    self, Counted, CrawlerRequest, Disallowed, Done, LogBoard, LoggedTimes, RowScratch, Second, UsableVersion,
+    VERSION_LIFETIME, cut, standing, write_origin,
 };
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
@@ -152,14 +152,14 @@ impl VersionHistory {
 
     /// Returns the versions that a crawler may rely on at the time `time`, while the version at
     /// index `place` is in force.
-    fn gone_by(&self, place: usize, time: Second) -> impl Iterator<Item = GoneBy<'_>> + Clone {
+    fn usable_versions(&self, place: usize, time: Second) -> impl Iterator<Item = UsableVersion<'_>> + Clone {
         let versions = &self.versions[..=place];
-        let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + GONE_BY >= time);
+        let may_be = move |at: &usize| versions.get(at + 1).is_none_or(|next| next.since + VERSION_LIFETIME >= time);
         let is_last = move |at: &usize| versions[at + 1..].iter().all(|later| later.hash != versions[*at].hash);
         let places = (0..=place).rev().take_while(may_be).filter(is_last).take(board::MAX_VERSIONS);
         places.map(move |at| {
             let PastVersion { hash, name, evaluator, .. } = &versions[at];
-            GoneBy { hash: *hash, name, rules: &evaluator.rules }
+            UsableVersion { hash: *hash, name, rules: &evaluator.rules }
         })
     }
 }
@@ -240,7 +240,7 @@ impl BoardNotes {
         let done = Done { refused, observed: 1 - refused, ..Done::default() };
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
-            case.judge_by(history.gone_by(place, at), Some(policy), &request);
+            case.judge_by(history.usable_versions(place, at), Some(policy), &request);
             if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
                 // The request is judged only if all versions that may have been served disallow it.
                 case.disallowed_by.clear();

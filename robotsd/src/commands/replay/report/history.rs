@@ -130,7 +130,7 @@ impl PastJudgements {
 
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
-        shown.map(said).collect()
+        shown.map(with_texts).collect()
     }
 }
 
@@ -148,7 +148,7 @@ pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<Operator
     }
 }
 
-fn said(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
+fn with_texts(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");
     let reads = format!("{} of robots.txt", counted(crawler.reads, "read"));
