@@ -66,8 +66,8 @@ spelling.rs | if ⟦is_decoded(byte, part)⟧ { | true
 spelling.rs | u8::try_from(⟦digit(*high)? * 16 + digit(*low)?⟧) | digit(*low)? * 16 + digit(*high)?
 spelling.rs | at += ⟦3⟧; | 2
 spelling.rs | HEX[usize::from(⟦byte >> 4⟧)] | byte & 15
-path.rs | if ⟦target.starts_with(b"/") && is_plain(target)⟧ { | target.starts_with(b"/")
-path.rs | (⟦path_form::may_have(&target)⟧ ~~ | false
+path.rs | with_forms(target: &'t [u8], kinds: PathForms) -> Self { if ⟦target.starts_with(b"/") && is_plain(target)⟧ { | target.starts_with(b"/")
+path.rs | (⟦path_form::may_have_other_forms(&target)⟧ ~~ | false
 path_form.rs | ⟦any ~ (*byte == one) & (*next == other)⟧ | any
 path_form.rs | let is_base = ⟦memchr2(b'%', b';', &path).is_none() && !holds_pair(&path, *b"//")⟧; | true
 path_form.rs | (⟦is_resolved ~~ base != PathForm::Standard⟧) | is_resolved
