@@ -35,7 +35,7 @@ fn turn_off(running: &Running, token: &str) -> u16 {
 }
 
 #[test]
-fn a_program_without_the_token_reads_and_changes_nothing() {
+fn a_program_without_the_local_token_can_read_but_not_change_anything() {
     let further = free();
     let config = config().tables(format!("[[admin.listener]]\naddress = \"{further}\""));
     let (folder, running) = config.start();
@@ -75,7 +75,7 @@ fn a_program_without_the_token_reads_and_changes_nothing() {
 }
 
 #[test]
-fn a_listener_open_to_everyone_needs_no_token() {
+fn an_admin_listener_with_full_access_needs_no_token() {
     let (_folder, running) =
         config().tables("[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"").start();
     let open = |line: &Value| message(line).starts_with("http://") && !message(line).contains("token");
@@ -85,7 +85,7 @@ fn a_listener_open_to_everyone_needs_no_token() {
 }
 
 #[test]
-fn with_tokens_the_local_one_does_not_count() {
+fn the_local_token_is_rejected_if_the_config_has_tokens() {
     let made = run(robotsd().args(["token", "new", "alice"])).succeeded();
     let lines: Vec<_> = made.lines().collect();
     let hash = lines.iter().find(|line| line.starts_with("hash")).unwrap();
@@ -115,7 +115,7 @@ fn with_tokens_the_local_one_does_not_count() {
 }
 
 #[test]
-fn the_token_is_its_owners_and_stays_over_reloads_upgrades_and_restarts() {
+fn the_local_token_is_private_and_survives_reloads_upgrades_and_restarts() {
     let folder = config().folder();
     let path = folder.at("state/admin.token");
     let mut running = folder.start();
@@ -142,7 +142,7 @@ fn own_uid() -> u32 {
 }
 
 #[test]
-fn a_token_that_others_may_know_is_replaced() {
+fn a_local_token_that_is_damaged_or_that_others_may_know_is_replaced() {
     let folder = config().folder();
     let path = folder.at("state/admin.token");
     let mut running = folder.start();
@@ -160,7 +160,7 @@ fn a_token_that_others_may_know_is_replaced() {
     for (what, damage) in damages {
         running.end();
         damage();
-        let is_other = what.contains("user 1") && access(&path).0 != 1;
+        let is_other = what.contains("uid 1") && access(&path).0 != 1;
         if is_other {
             return;
         }
@@ -179,7 +179,7 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn commands_find_the_token_by_config_and_by_place() {
+fn commands_find_the_local_token_by_config_or_by_admin_address() {
     let folder = config().folder();
     let running = folder.start();
     let place = running.admin().to_string();
@@ -214,7 +214,7 @@ fn commands_find_the_token_by_config_and_by_place() {
 /// A process could record its own address next to the token file of another process. A command must
 /// not send the token to that address.
 #[test]
-fn no_command_sends_a_token_of_another_user() {
+fn a_command_does_not_send_a_token_of_another_user() {
     let folder = config().folder();
     let _running = folder.start();
     // Only root can try this.
@@ -227,7 +227,7 @@ fn no_command_sends_a_token_of_another_user() {
 }
 
 #[test]
-fn without_a_state_directory_the_token_is_in_the_runtime_folder() {
+fn without_a_usable_state_directory_the_local_token_is_in_the_runtime_folder() {
     let runtime = folder(&[]);
     let of = |folder: &Folder, arguments: &[&str]| {
         let mut command = folder.robotsd();
