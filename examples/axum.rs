@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_layer_serves_and_enforces() {
+    async fn the_layer_serves_robots_txt_and_refuses_disallowed_requests() {
         assert_eq!(status("GPTBot/1.2", "/robots.txt").await, StatusCode::OK);
         assert_eq!(status("GPTBot/1.2", "/drafts/x").await, StatusCode::FORBIDDEN);
         assert_eq!(status("GPTBot/1.2", "/").await, StatusCode::OK);

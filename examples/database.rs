@@ -148,7 +148,7 @@ mod tests {
     /// An accepted version is still accepted after a restart if the row contains its hash, or if
     /// there is a state directory. Otherwise it is not.
     #[tokio::test]
-    async fn what_was_accepted_outlives_a_restart() {
+    async fn an_accepted_version_survives_a_restart_with_its_hash_in_the_row_or_a_state_directory() {
         for with_state in [false, true] {
             let folder = tempfile::tempdir().expect("a folder");
             let (database, state) = (Database(folder.path().to_owned()), folder.path().join("state"));

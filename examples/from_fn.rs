@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_function_serves_and_enforces() {
+    async fn the_function_serves_robots_txt_and_refuses_disallowed_crawlers_without_a_session() {
         let bot = ("user-agent", "GPTBot/1.2");
         assert_eq!(status("/robots.txt", &[bot]).await, StatusCode::OK);
         assert_eq!(status("/drafts/x", &[bot]).await, StatusCode::FORBIDDEN);

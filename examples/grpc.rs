@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn crawlers_are_refused_and_callers_are_not() {
+    async fn a_crawler_is_refused_with_permission_denied_and_a_grpc_client_is_not() {
         let address = start().await;
         let refused = call(address, "GPTBot/1.2").await;
         assert_eq!(refused.code(), Code::PermissionDenied, "{refused:?}");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_crawler_may_read_robots_txt() {
+    async fn a_refused_crawler_can_still_fetch_robots_txt() {
         let stream = tokio::net::TcpStream::connect(start().await).await.expect("connected");
         let (mut client, connection) =
             hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.expect("HTTP/2");

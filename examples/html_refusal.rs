@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_refusal_is_a_page_that_names_the_rule() {
+    async fn a_refusal_is_an_html_page_with_the_line_of_the_rule() {
         let (status, page) = response("/drafts/x", "GPTBot/1.2").await;
         assert_eq!(status, StatusCode::FORBIDDEN);
         assert!(page.contains("<h1>Not for GPTBot</h1>") && page.contains("Line 2 of"), "{page}");
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_of_the_client_is_markup() {
+    async fn the_path_and_the_user_agent_are_escaped_in_the_page() {
         for (path, agent) in [
             ("/drafts/x?a=%3Cscript%3E&b='", "EvilBot<script>/1.0 (+https://evil.example/bot)"),
             ("/drafts/%3Cb%3E", "Evil'Bot&amp;/1.0 (compatible; \"Evil\"Bot; +https://evil.example/bot)"),

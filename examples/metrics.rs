@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn crawlers_are_counted_by_what_was_done() {
+    async fn crawler_requests_are_counted_by_crawler_and_action() {
         let app = super::app().expect("the robots.txt");
         for agent in
             ["GPTBot/1.2", "GPTBot/1.2", "MadeUpBot/1.0 (+https://example.com/bot)", "Mozilla/5.0 Firefox/128.0"]

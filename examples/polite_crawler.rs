@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_fetches_what_it_may() {
+    async fn the_crawler_fetches_only_allowed_pages_and_stops_on_an_error_or_a_long_delay() {
         let robots = "User-agent: OurBot\nDisallow: /drafts/\nCrawl-delay: 0.1\nSitemap: https://example.com/s.xml\n";
         let lines = crawled(move || robots).await.expect("a robots.txt");
         assert_eq!(
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn it_fetches_the_robots_txt_again_when_that_is_due() {
+    async fn the_crawler_fetches_robots_txt_again_when_its_copy_is_stale() {
         static REQUESTS: AtomicUsize = AtomicUsize::new(0);
         let robots = || {
             let rule = ["Allow", "Disallow"][REQUESTS.fetch_add(1, Ordering::Relaxed).min(1)];

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_crawler_is_sent_to_the_terms_and_reads_them() {
+    async fn a_disallowed_crawler_is_redirected_to_the_terms_which_it_may_read() {
         let (status, fields) = response("/drafts/x", "GPTBot/1.2").await;
         assert_eq!(status, StatusCode::TEMPORARY_REDIRECT);
         assert_eq!(fields["location"], "/terms");

@@ -74,13 +74,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_app_sees_who_was_asked_to_stay_away() {
+    async fn the_app_receives_the_crawler_and_the_line_that_disallows_the_path() {
         assert_eq!(body("/drafts/x", "GPTBot/1.2").await, "a summary for GPTBot, whom line 2 asks to stay away\n");
         assert_eq!(body("/drafts/x", "curl/8.5.0").await, "the whole draft\n");
     }
 
     #[tokio::test]
-    async fn the_app_sees_who_asks_for_what_is_allowed() {
+    async fn the_app_receives_the_crawler_of_an_allowed_request() {
         assert_eq!(body("/news", "GPTBot/1.2").await, "the news without pictures, for GPTBot\n");
         assert_eq!(body("/news", "Googlebot/2.1").await, "the news without pictures, for Googlebot\n");
         assert_eq!(body("/news", "curl/8.5.0").await, "the news\n");

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_host_has_its_file_and_the_admin_page_replaces_one() {
+    async fn each_host_has_its_own_robots_txt_and_the_admin_page_can_replace_it() {
         let sites = super::sites().expect("both files");
         let (app, admin) = (super::app(&sites), super::admin(sites));
         assert_eq!(get(&app, "shop.example", "/cart").await.0, StatusCode::FORBIDDEN);
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_that_shuts_a_search_engine_out_is_answered_with_the_reason() {
+    async fn a_file_that_blocks_every_crawler_is_held_with_the_reason() {
         let sites = super::sites().expect("both files");
         let admin = super::admin(sites);
         let (status, text) = put(&admin, "/sites/news.example", "User-agent: *\nDisallow: /\n").await;

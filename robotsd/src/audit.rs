@@ -73,17 +73,17 @@ impl AuditRecord {
         }
     }
 
-    pub(crate) fn with(&self, result: &str) -> Self {
+    pub(crate) fn with_result(&self, result: &str) -> Self {
         Self { ts: rfc3339_millis(SystemTime::now()), result: result.to_owned(), ..self.clone() }
     }
 }
 
 pub(crate) fn cut(text: &str) -> String {
-    render::cut(text, MAX_TEXT_LENGTH)
+    render::truncated(text, MAX_TEXT_LENGTH)
 }
 
 /// Returns the host name of this machine, which is the default name of the replica.
-pub(crate) fn machine() -> String {
+pub(crate) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
@@ -149,8 +149,8 @@ pub(crate) fn read(path: &Path) -> io::Result<(Vec<AuditRecord>, usize)> {
     Ok((records, broken))
 }
 
-pub(crate) fn place(of_config: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
-    of_config.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
+pub(crate) fn audit_path(configured: Option<PathBuf>, state_dir: Option<&Path>) -> Option<PathBuf> {
+    configured.or_else(|| state_dir.map(|folder| folder.join(AUDIT_FILE)))
 }
 
 #[cfg(test)]
@@ -158,15 +158,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_is_read_once_with_its_outcome_also_behind_a_line_that_was_cut() {
+    fn a_change_is_read_once_with_its_result_even_after_a_truncated_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/audit.jsonl");
         let [first, second] = ["accept", "enforce"].map(|action| AuditRecord::new("token", action));
-        append(&path, &first.with("started")).unwrap();
-        append(&path, &second.with("done")).unwrap();
+        append(&path, &first.with_result("started")).unwrap();
+        append(&path, &second.with_result("done")).unwrap();
         let mut file = OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"{\"event\":\"audit\",\"id\":\"").unwrap();
-        append(&path, &first.with("failed")).unwrap();
+        append(&path, &first.with_result("failed")).unwrap();
         let (records, broken) = read(&path).unwrap();
         let found: Vec<_> = records.iter().map(|record| (&*record.action, &*record.result)).collect();
         assert_eq!((found, broken), (vec![("accept", "failed"), ("enforce", "done")], 1));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_owner_reads_it() {
+    fn only_the_owner_can_read_the_audit_file() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");

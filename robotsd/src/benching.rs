@@ -39,8 +39,8 @@ impl CountingBench {
     #[inline(never)]
     pub fn counted(&mut self, request: Request<()>) {
         let mut counted = self.counts.request(request.uri().path().as_bytes(), request.method().into(), 0);
-        let status = send(&self.counting, request, |answer| self.counts.decided(&mut counted, answer));
-        self.counts.answered(&counted, status);
+        let status = send(&self.counting, request, |answer| self.counts.count_decision(&mut counted, answer));
+        self.counts.count_response(&counted, status);
     }
 }
 

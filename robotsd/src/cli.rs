@@ -159,7 +159,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    exit::written(match cli.command {
+    exit::output_exit_code(match cli.command {
         CliCommand::Serve(args) => Ok(serve::run(&args)),
         CliCommand::Status(args) => status::run(&args),
         CliCommand::Reload(args) => reload(&args),
@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_repeat_words_that_print() {
+    fn errors_escape_control_characters_of_arguments() {
         for words in [
             &["robotsd", "check", "--format", "a\n::error::b\u{1b}[2J"][..],
             &["robotsd", "check\n\u{202e}"],
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_status_of_a_fleet_can_be_waited_for() {
+    fn the_wait_option_is_valid_only_for_the_fleet_status() {
         for (words, is_right) in [
             (&["status", "--wait", "30s"][..], false),
             (&["status", "--fleet", "--wait", "30s"], true),

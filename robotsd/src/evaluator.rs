@@ -48,14 +48,14 @@ fn processor_time() -> Duration {
 }
 
 /// Codes of lints that explain why crawlers find fewer rules in a file than a person would expect.
-const OF_FILES: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
+const FILE_LINTS: [&str; 3] = ["html-instead-of-text", "no-known-field", "over-500-kib"];
 
-/// Codes of the lints in [`OF_FILES`] whose findings mean that a file is not a robots.txt.
-pub(crate) const OF_OTHER_FILES: [&str; 2] = ["html-instead-of-text", "no-known-field"];
+/// Codes of the lints in [`FILE_LINTS`] whose findings mean that a file is not a robots.txt.
+pub(crate) const OTHER_FILE_LINTS: [&str; 2] = ["html-instead-of-text", "no-known-field"];
 
 /// Codes of lints about lines that crawlers ignore, that crawlers read differently than a person
 /// would, or that contain the name of an unknown crawler.
-const OF_LINES: [&str; 11] = [
+const LINE_LINTS: [&str; 11] = [
     "not-a-field",
     "missing-colon",
     "misspelled-directive",
@@ -143,7 +143,7 @@ impl Evaluator {
     }
 
     /// Reports whether the group `*` applies to an agent that no other group names.
-    pub(crate) fn holds_to_star(&self, agent: &Agent) -> bool {
+    pub(crate) fn applies_star_to(&self, agent: &Agent) -> bool {
         self.settings.policy.holds_to_star(agent)
     }
 
@@ -188,25 +188,25 @@ impl Evaluator {
     /// Returns the findings that explain why crawlers find fewer rules in the file than a person
     /// would expect. For speed, checks only suspicious files: files that have no groups, exceed the
     /// size limit, or begin with `<`.
-    pub(crate) fn unread_of_file(&self) -> Vec<&Finding> {
+    pub(crate) fn file_findings(&self) -> Vec<&Finding> {
         let robots = self.robots();
         let is_suspect = robots.groups().len() == 0
             || robots.bytes().len() > Reading::STANDARD_LIMIT
             || robots.bytes().trim_ascii_start().first() == Some(&b'<');
-        if is_suspect { self.findings(&OF_FILES).collect() } else { Vec::new() }
+        if is_suspect { self.findings(&FILE_LINTS).collect() } else { Vec::new() }
     }
 
     /// Reports whether the file is obviously not a robots.txt, because it is binary data or an HTML
     /// page, or has no known field.
     pub(crate) fn is_other_file(&self) -> bool {
-        FileKind::unreadable(self.robots()).is_some() || self.findings(&OF_OTHER_FILES).next().is_some()
+        FileKind::unreadable(self.robots()).is_some() || self.findings(&OTHER_FILE_LINTS).next().is_some()
     }
 
     /// Returns the findings about new lines (lines that the file `old` does not contain) that
     /// crawlers ignore, or read differently than a person would. A comparison of the paths that
     /// both files allow does not show these lines.
-    pub(crate) fn unread_lines_since(&self, old: &Self) -> Vec<&Finding> {
-        let found: Vec<&Finding> = self.findings(&OF_LINES).collect();
+    pub(crate) fn new_line_findings(&self, old: &Self) -> Vec<&Finding> {
+        let found: Vec<&Finding> = self.findings(&LINE_LINTS).collect();
         let known: HashSet<&[u8]> = old.robots().lines().map(|line| line.bytes().trim_ascii()).collect();
         let is_new = |line: &Line<'_>| !known.contains(line.bytes().trim_ascii());
         let added: HashSet<usize> = self.robots().lines().filter(is_new).map(|line| line.number).collect();
@@ -282,8 +282,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lints_exist() {
-        for code in OF_FILES.iter().chain(&OF_OTHER_FILES).chain(&OF_LINES) {
+    fn every_lint_code_of_the_evaluator_exists() {
+        for code in FILE_LINTS.iter().chain(&OTHER_FILE_LINTS).chain(&LINE_LINTS) {
             assert!(check::Lint::of_code(code).is_some(), "{code}");
         }
     }

@@ -19,13 +19,13 @@ pub(crate) fn fail(reason: &dyn Display) -> ExitCode {
     ExitCode::from(FAILED)
 }
 
-pub(crate) fn answer(is_positive: bool) -> ExitCode {
+pub(crate) fn exit_code_for(is_positive: bool) -> ExitCode {
     ExitCode::from(if is_positive { 0 } else { NEGATIVE })
 }
 
 /// Returns the exit code of a command that has written to standard output. A closed pipe is not an
 /// error, because the reader, such as `head`, needed no more output.
-pub(crate) fn written(result: io::Result<ExitCode>) -> ExitCode {
+pub(crate) fn output_exit_code(result: io::Result<ExitCode>) -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,

@@ -170,12 +170,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_line_and_column() {
+    fn errors_in_an_expectations_file_contain_the_line_and_column() {
         check_cases("expectations_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]
-    fn each_expectation_keeps_its_place() {
+    fn each_expectation_keeps_its_line_and_column() {
         let text = "robots = \"r.txt\"\n[[disallow]]\nagents = [\"a\"]\npaths = [\"/\"]\n\n[[allow]]\nagents = [\"a\"]\npaths = [\"/b\",\n \"/\"]\n";
         let file = ExpectationsFile::parse(Path::new("e.toml"), text, Registry::builtin()).expect("a file");
         assert_eq!([file.place(0, "/"), file.place(1, "/")], [(9, 2), (4, 10)]);

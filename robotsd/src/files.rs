@@ -147,7 +147,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn whatever_is_no_regular_file_is_refused_at_once() {
+    fn a_path_to_anything_but_a_regular_file_is_refused_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         assert!(std::process::Command::new("mkfifo").arg(path("fifo")).status().unwrap().success());
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_reads_what_is_written() {
+    fn only_the_owner_can_read_a_replaced_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/a.txt");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -184,7 +184,7 @@ mod tests {
         assert!(replace(&folder.path().join("taken"), b"3").is_err());
     }
     #[test]
-    fn a_file_is_overwritten_where_it_is_if_it_has_the_room() {
+    fn a_file_is_overwritten_in_place_if_the_new_content_fits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         replace(&path, &padded(b"[1]", 4)).unwrap();

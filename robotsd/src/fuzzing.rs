@@ -26,7 +26,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_corpus_holds_every_property() {
+    fn every_property_holds_for_the_stored_corpus() {
         replay("board_day", board_day);
         replay("certificate", certificate);
         replay("check_request", check_request);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_corpus_of_connections_is_answered_as_by_hyper() {
+    fn the_edge_answers_the_stored_corpus_of_connections_in_the_same_way_as_hyper() {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
         replay("connection", |bytes| {
             connection(bytes, &runtime);

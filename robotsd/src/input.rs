@@ -156,7 +156,7 @@ impl<R: Read> Read for AtMost<R> {
 }
 
 impl TooManyBytes {
-    pub(crate) fn is_in(error: &io::Error) -> bool {
+    pub(crate) fn is_cause_of(error: &io::Error) -> bool {
         error.get_ref().is_some_and(|cause| cause.is::<Self>())
     }
 }
@@ -164,12 +164,12 @@ impl TooManyBytes {
 /// A wrapper around a decoder. Converts the errors of the decoder (invalid or incomplete data) with
 /// the function `named`. Errors of the underlying reader are returned unchanged.
 #[derive(Debug)]
-pub(crate) struct Unpacked<R, F> {
+pub(crate) struct DecoderReader<R, F> {
     pub(crate) bytes: R,
     pub(crate) named: F,
 }
 
-impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> E> Read for Unpacked<R, F> {
+impl<R: Read, E: std::error::Error + Send + Sync + 'static, F: Fn(io::Error) -> E> Read for DecoderReader<R, F> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.bytes.read(buffer).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
@@ -205,7 +205,7 @@ impl<'t> Places<'t> {
             if at >= known.len() * STRIDE {
                 known.push((at, place));
             }
-            place = behind(place, char);
+            place = position_after(place, char);
         }
         Self { text, known }
     }
@@ -216,11 +216,11 @@ impl<'t> Places<'t> {
         let before = self.known.partition_point(|(at, _)| *at <= byte).saturating_sub(1);
         let (start, place) = self.known[before];
         let chars = self.text[start..].char_indices().take_while(|(at, _)| start + at < byte);
-        chars.fold(place, |place, (_, char)| behind(place, char))
+        chars.fold(place, |place, (_, char)| position_after(place, char))
     }
 }
 
-const fn behind((line, column): (usize, usize), char: char) -> (usize, usize) {
+const fn position_after((line, column): (usize, usize), char: char) -> (usize, usize) {
     if char == '\n' { (line + 1, 1) } else { (line, column + 1) }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_its_line_and_column_in_characters() {
+    fn a_place_consists_of_a_line_and_a_column_in_characters() {
         let text = ["a\n\u{e9}b\n", &"x\u{1f916}\n".repeat(2_000), &"\u{e9}".repeat(3_000), "\nlast"].concat();
         let places = Places::of(&text);
         for (at, _) in text.char_indices().step_by(97).chain([(0, 'a'), (text.len(), ' '), (text.len() + 9, ' ')]) {

@@ -39,12 +39,12 @@ pub(crate) fn did_you_mean<'k>(word: &str, known: impl IntoIterator<Item = &'k s
 }
 
 /// Maximum number of names that a message lists.
-const LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// Lists names for a message, shortened if there are many: `"a", "b" and 3 more`.
 pub(crate) fn quoted_list<N: AsRef<str>>(names: impl IntoIterator<Item = N>) -> String {
     let names: Vec<N> = names.into_iter().collect();
-    first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), LISTED)
+    first_few(names.iter().map(|name| format!("{:?}", name.as_ref())), MAX_LISTED)
 }
 
 /// A name that is neither in the registry nor in a robots.txt, with a suggestion. Most unknown
@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slip_is_mended_and_another_word_is_not() {
+    fn a_misspelled_name_finds_the_nearest_known_name_and_a_different_name_finds_none() {
         let known = ["Googlebot", "GPTBot", "tag", "bytespider", "DotBot", "WARDBot"];
         for (word, want) in [
             ("Gogglebot", Some("Googlebot")),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_quoted_and_counted_past_the_eighth() {
+    fn a_list_quotes_eight_names_and_counts_the_rest() {
         let list = |count: usize| quoted_list((0..count).map(|number| format!("s\u{1b}{number}")));
         assert_eq!(list(0), "");
         assert_eq!(list(2), r#""s\u{1b}0", "s\u{1b}1""#);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_named_and_what_a_file_or_the_registry_has_is_none() {
+    fn unknown_names_get_suggestions_and_names_in_the_file_or_registry_are_known() {
         let file = RobotsTxt::parse(&b"User-agent: HouseBot\nUser-agent: Foo Bar\nDisallow: /\n"[..]);
         let recognizer = Recognizer::new(Registry::builtin().clone(), &file);
         let unknown = |name: &'static str| UnknownName::of(name, &recognizer, &[&file]);

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_its_place() {
+    fn the_error_for_an_invalid_template_contains_its_place() {
         use TemplateFormat::{Html, Text};
         for (text, format, at, message) in [
             ("hello {{agnet}}", Text, "{{agnet}}", "there is no placeholder \"agnet\": write one of agent, contact,"),
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn braces_and_values_have_their_places() {
+    fn a_template_is_split_into_literals_and_values() {
         let page = "<style>a{b:c}</style>{{{{x}} {{ agent }}<a href='{{contact}}'>{{line}}</a> {";
         let template = Template::parse(page, TemplateFormat::Html, Contact::Given).expect("a template");
         let literal = |text: &str| TemplatePart::Literal(text.to_owned());
@@ -450,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_text_in_either_format() {
+    fn values_are_escaped_for_the_format_of_the_template() {
         let escaped = |format: TemplateFormat, value: &str| {
             let mut out = String::new();
             value.chars().for_each(|char| format.push_escaped(&mut out, char));
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_text_only_between_tags() {
+    fn the_html_context_is_text_only_outside_tags_comments_and_raw_elements() {
         for text in [
             "",
             "<p>",

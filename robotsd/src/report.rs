@@ -80,11 +80,11 @@ impl StatusReport {
     pub(crate) fn pending_version_warning(&self, site: &SiteReport) -> Option<String> {
         let pending = site.pending.as_ref()?;
         let is_asked = self.listeners.iter().any(|listener| listener.kind == "decision");
-        let while_away = "while robotsd does not answer, the proxy serves its own copy of robots.txt";
+        let proxy_note = "while robotsd does not answer, the proxy serves its own copy of robots.txt";
         let which = pending.instead.as_ref().map_or("the pending version", |_| "not the pending version");
         let without = if site.append.is_empty() { "" } else { ", and lacks the appended lists" };
         let origin = &pending.origin;
-        is_asked.then(|| format!("{while_away}; if the proxy reads {origin}, its copy is {which}{without}"))
+        is_asked.then(|| format!("{proxy_note}; if the proxy reads {origin}, its copy is {which}{without}"))
     }
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct NextStep {
 }
 
 impl NextStep {
-    pub(crate) fn say(what: impl Into<String>) -> Self {
+    pub(crate) fn without_command(what: impl Into<String>) -> Self {
         Self { what: what.into(), command: Vec::new() }
     }
 
@@ -108,7 +108,7 @@ impl NextStep {
         matches!(*words.collect::<Vec<_>>(), ["robotsd", command] if !matches!(command, "check" | "config"))
     }
 
-    pub(crate) fn make_document() -> Self {
+    pub(crate) fn create_fleet_document() -> Self {
         let what =
             "the fleet has no document yet, so nothing is enforced; to create the document, once for all replicas";
         Self::command(what, ["robotsd", "fleet", "init"])
@@ -543,7 +543,7 @@ impl ChangeReport {
 
     /// Warns that the change will be lost when the process ends, or that some replicas have not
     /// received it. Returns `None` if there is no reason for a warning.
-    pub(crate) fn end(&self) -> Option<String> {
+    pub(crate) fn change_warning(&self) -> Option<String> {
         let why = match (&self.problem, self.kept) {
             (Some(problem), true) => {
                 return Some(format!("the change is in effect here, and survives restarts; {problem}"));

@@ -62,12 +62,12 @@ impl SiteJudge {
         // Referred visitors and fetched pages are counted only if the response is content of the
         // site.
         if let (Some(services), Outcome::Pass | Outcome::Tag) = (&self.services, &answer.outcome) {
-            counted.sent_by(services.of_request(request, answer.record.as_deref()));
+            counted.set_service(services.of_request(request, answer.record.as_deref()));
             if let Some(record) = answer.record.as_deref().filter(|_| is_for_page(request)) {
-                counted.read_by(record);
+                counted.set_reader(record);
             }
         }
-        self.counts.decided(counted, &answer);
+        self.counts.count_decision(counted, &answer);
         answer
     }
 }
@@ -93,11 +93,11 @@ impl PaceStore {
         let file = Path::new(&rate_limited.origin).file_name().filter(|_| self.has_directory).unwrap_or_default();
         let key = SharedKey::new(&[self.site.as_bytes(), file.as_encoded_bytes(), rate_limited.key.as_bytes()]);
         let bucket = SharedBucket::new(rate_limited.interval, rate_limited.burst.get());
-        let said = match rate_limited.mode {
+        let verdict = match rate_limited.mode {
             RateMode::Refuse => self.store.spend(key, bucket).await,
             _ => self.store.note(key, bucket),
         };
-        match said {
+        match verdict {
             SharedVerdict::Allow => Some(Duration::ZERO),
             SharedVerdict::Deny { wait } => Some(wait.max(Duration::from_micros(1))),
             SharedVerdict::Unknown => None,

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_word_is_an_error_with_both_spellings() {
+    fn a_target_that_is_neither_a_path_nor_a_url_is_an_error_with_suggestions() {
         let both = |path: &str, url: &str| format!("write {path:?} if you mean the path, or {url:?} if you mean a URL");
         for (word, want) in [
             ("drafts/x", both("/drafts/x", "https://HOST/drafts/x")),

@@ -20,7 +20,7 @@ use robots_core::internals::AddressClass;
 
 use super::answer::{Answer, Outcome};
 use super::enforcer::{Counting, CrawlerRecords, Enforcer, RobotsTxtPlace};
-use super::event::{Event, guarded, human_evidence};
+use super::event::{Event, call_callback, human_evidence};
 use super::forwarded::ForwardedWay;
 use super::nesting::{self, OuterDecision};
 use super::original::{AnsweredBy, OriginalRequest};
@@ -79,7 +79,7 @@ impl Enforcer {
             Ok(answer) => answer,
             Err(mut rate_limited) => {
                 let fields = rate_limited.fields.take();
-                unless_it_panics(&rate_limited.live, || self.answer_rate_limited(&rate_limited, request, wait))
+                catch_panic(&rate_limited.live, || self.answer_rate_limited(&rate_limited, request, wait))
                     .unwrap_or_else(Answer::pass)
                     .with_fields(fields)
             }
@@ -126,7 +126,7 @@ impl Enforcer {
     pub(super) fn judge(&self, request: OriginalRequest<'_>) -> Judged {
         let sites = self.sites.load();
         let Some(live) = self.site_of(&sites, &request) else { return Ok(Answer::pass()) };
-        unless_it_panics(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
+        catch_panic(live, || self.judge_for(live, request)).unwrap_or_else(|| Ok(Answer::pass()))
     }
 
     /// Returns the site of the request's host. If no site has this host, logs a warning.
@@ -154,7 +154,7 @@ impl Enforcer {
         }
         let Some(content) = content else { return Ok(Answer::pass()) };
         let outside = self.stored_outer_decision(live, request);
-        let is_done = outside.is_some_and(|mark| self.is_done_by(mark, request));
+        let is_done = outside.is_some_and(|mark| self.was_handled_by(mark, request));
         if is_done && self.signals.is_none() {
             return Ok(Answer::pass());
         }
@@ -197,7 +197,7 @@ impl Enforcer {
             let snapshot = live.load();
             self.robots_txt(live, &snapshot, enforced_content(&snapshot), &request)
         };
-        unless_it_panics(live, answer).unwrap_or_else(Answer::pass)
+        catch_panic(live, answer).unwrap_or_else(Answer::pass)
     }
 
     /// Answers a request for `/robots.txt`. Every agent may always fetch this file.
@@ -213,7 +213,7 @@ impl Enforcer {
         let record = match content {
             // If creating the record panics, the client must still get the file.
             Some(content) if self.records_crawlers() => {
-                guarded(live, || self.record_of_reader(live, snapshot, content, request)).unwrap_or_default()
+                call_callback(live, || self.record_of_reader(live, snapshot, content, request)).unwrap_or_default()
             }
             _ => None,
         };
@@ -287,7 +287,7 @@ fn enforced_content(snapshot: &Snapshot) -> Option<&Content> {
 
 /// Calls `judge`. If `judge` panics, counts the panic and returns `None`. The caller must then let
 /// the request pass, because a bug in this crate must not block visitors.
-fn unless_it_panics<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
+fn catch_panic<T>(live: &LiveRobots, judge: impl FnOnce() -> T) -> Option<T> {
     let judged = catch_unwind(AssertUnwindSafe(judge)).ok();
     if judged.is_none() {
         live.site.counts.faults.fetch_add(1, Ordering::Relaxed);
@@ -351,7 +351,7 @@ impl<'j> JudgedRequest<'j> {
             || is_undecided() && policy.heeds_claims(self.agents)
         {
             let rules = || policy.rules_by_address().join(", and ");
-            self.live.site.counts.count_without_address(rules, || self.layer.without_address(self.request));
+            self.live.site.counts.count_without_address(rules, || self.layer.missing_address_advice(self.request));
         }
     }
 
@@ -420,7 +420,7 @@ impl<'j> JudgedRequest<'j> {
         if self.layer.nested_target.is_none() {
             return Answer::pass();
         }
-        Answer::pass().with(self.mark(decision))
+        Answer::pass().with(self.decision_to_store(decision))
     }
 
     /// Creates the answer for a decision. Before that, the policy may soften the decision if the
@@ -435,14 +435,14 @@ impl<'j> JudgedRequest<'j> {
         let outcome = match &mut record {
             None => Outcome::Pass,
             Some(record) => {
-                record.set_turn(|| self.snapshot.refused_for_its_pace());
-                self.carry_out(record, self.same(&decision))
+                record.set_earlier_refusals(|| self.snapshot.count_rate_limit_refusal());
+                self.carry_out(record, self.matching_outer_decision(&decision))
             }
         };
         self.count_nested(decision.reason);
         let mark = match outcome {
             Outcome::Respond(_) => None,
-            Outcome::Pass | Outcome::Tag => self.mark(&decision),
+            Outcome::Pass | Outcome::Tag => self.decision_to_store(&decision),
         };
         self.layer.with_record(outcome, record).with(mark)
     }
@@ -489,7 +489,7 @@ impl<'j> JudgedRequest<'j> {
             // The application's own refusal is not used for rate limits, because its status may
             // differ from 429. Crawlers slow down only after a 429; after another 4xx status, they
             // treat the page as unavailable.
-            Some(custom) if event.record.reason != Reason::Limited => guarded(self.live, || custom(event)),
+            Some(custom) if event.record.reason != Reason::Limited => call_callback(self.live, || custom(event)),
             _ => None,
         };
         let response = match custom {
@@ -515,16 +515,16 @@ impl Enforcer {
     /// `User-Agent`.
     fn outer_decision<'r>(&self, live: &LiveRobots, request: &OriginalRequest<'r>) -> Option<&'r OuterDecision> {
         let mark = request.extensions.get::<OuterDecision>()?;
-        mark.covers(live, request, self.kept_lines(request)).then_some(mark)
+        mark.covers(live, request, self.forwarded_agent_lines(request)).then_some(mark)
     }
 
     /// Reports whether this layer only has to add response fields, because the outer layer that
     /// stored `mark` has already done everything else.
-    fn is_done_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
+    fn was_handled_by(&self, mark: &OuterDecision, request: &OriginalRequest<'_>) -> bool {
         let lacks_extension =
             self.crawler_records == CrawlerRecords::InExtensions && request.extensions.get::<Record>().is_none();
         let lacks_check = self.checks_senders() && !mark.is_sender_checked;
-        !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_among(&mark.notified)
+        !lacks_extension && !lacks_check && mark.is_final() && self.observers.are_subset_of(&mark.notified)
     }
 }
 
@@ -535,7 +535,7 @@ impl JudgedRequest<'_> {
         match self.layer.nested_target {
             _ if reason == Reason::NoGroup => {}
             None if nesting::is_stripped(self.request) => self.live.site.counts.count_stripped_target(),
-            Some(_) if nesting::is_unmarked(self.request, self.layer.kept_lines(self.request)) => {
+            Some(_) if nesting::lacks_outer_decision(self.request, self.layer.forwarded_agent_lines(self.request)) => {
                 self.live.site.counts.count_nested_only();
             }
             _ => {}
@@ -543,7 +543,7 @@ impl JudgedRequest<'_> {
     }
 
     /// Returns the outer layer's decision if its action and reason are those of `decision`.
-    fn same(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
+    fn matching_outer_decision(&self, decision: &Decision<'_>) -> Option<&OuterDecision> {
         self.outside.filter(|mark| mark.is_of(decision.action, decision.reason))
     }
 
@@ -551,17 +551,24 @@ impl JudgedRequest<'_> {
     /// same decision, the stored decision also lists the observers that the outer layer has
     /// notified. A layer that does not support nested routers stores only decisions about requests
     /// with a crawl delay, so that no inner layer counts them again.
-    fn mark(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
+    fn decision_to_store(&self, decision: &Decision<'_>) -> Option<OuterDecision> {
         let layer = self.layer;
         if layer.nested_target.is_none() && decision.rate_limit.is_none() {
             return None;
         }
-        let notified = match self.same(decision) {
+        let notified = match self.matching_outer_decision(decision) {
             Some(mark) => mark.notified.with(&layer.observers),
             None => layer.observers.clone(),
         };
         let is_checked = layer.checks_senders() || self.outside.is_some_and(|mark| mark.is_sender_checked);
         let decided = (decision.action, decision.reason);
-        OuterDecision::new(self.live, self.request, layer.kept_lines(self.request), decided, is_checked, notified)
+        OuterDecision::new(
+            self.live,
+            self.request,
+            layer.forwarded_agent_lines(self.request),
+            decided,
+            is_checked,
+            notified,
+        )
     }
 }

@@ -151,7 +151,7 @@ impl Enforcer {
     }
 
     /// Returns advice on how to configure the layer so that it finds the client's address.
-    pub(super) fn without_address(&self, request: &OriginalRequest<'_>) -> &'static str {
+    pub(super) fn missing_address_advice(&self, request: &OriginalRequest<'_>) -> &'static str {
         match self.address_from.as_ref().map(|address| address(request.extensions)) {
             None => "set RobotsLayer::address_from, or use RobotsLayer::for_axum08",
             Some(None) => {
@@ -183,20 +183,20 @@ impl Enforcer {
     }
 
     pub(super) fn records_crawlers(&self) -> bool {
-        self.crawler_records > CrawlerRecords::Omit || self.observers.follow_crawlers()
+        self.crawler_records > CrawlerRecords::Omit || self.observers.observe_crawlers()
     }
 
     /// Replaces the request's target with the target that the client sent. If the layer cannot find
     /// this target, returns the request unchanged.
     pub(super) fn with_target<'r>(&self, request: OriginalRequest<'r>) -> OriginalRequest<'r> {
-        let request = self.target_from.as_ref().map_or(request, |target| request.looked_up(&**target));
-        self.nested_target.map_or(request, |target| request.looked_up(target))
+        let request = self.target_from.as_ref().map_or(request, |target| request.with_target_from(&**target));
+        self.nested_target.map_or(request, |target| request.with_target_from(target))
     }
 
     /// Calls `judge` with the request's agents. The agents are recognised in the lines that
-    /// [`kept_lines`](Self::kept_lines) returns or, if there are none, in the request's own
-    /// `User-Agent` lines. If there is only one line, as in nearly every request, its agents are
-    /// borrowed from the cache.
+    /// [`forwarded_agent_lines`](Self::forwarded_agent_lines) returns or, if there are none, in the
+    /// request's own `User-Agent` lines. If there is only one line, as in nearly every request, its
+    /// agents are borrowed from the cache.
     #[inline]
     pub(super) fn with_agents<T>(
         &self,
@@ -205,7 +205,7 @@ impl Enforcer {
         lookups: Option<&AgentLookups>,
         judge: impl FnOnce(&[Agent]) -> T,
     ) -> T {
-        let kept = self.kept_lines(request);
+        let kept = self.forwarded_agent_lines(request);
         if let Some(line) = nesting::only_line(request, kept) {
             return judge(&content.cached_agents(line.map(HeaderValue::as_bytes).unwrap_or_default(), lookups));
         }
@@ -218,7 +218,7 @@ impl Enforcer {
     /// Returns the client's `User-Agent` lines that a proxy has forwarded in another field. If
     /// there are none, returns an empty slice. The caller must then use the request's own
     /// `User-Agent` lines.
-    pub(super) fn kept_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
+    pub(super) fn forwarded_agent_lines<'r>(&self, request: &OriginalRequest<'r>) -> &'r [HeaderValue] {
         self.agent_from.as_ref().and_then(|agent| agent(request.extensions)).unwrap_or_default()
     }
 

@@ -144,7 +144,7 @@ impl Observers {
         Arc::make_mut(&mut self.list).push((interest, observer));
     }
 
-    pub(super) fn follow_crawlers(&self) -> bool {
+    pub(super) fn observe_crawlers(&self) -> bool {
         self.list.iter().any(|(interest, _)| *interest == Interest::Crawlers)
     }
 
@@ -152,16 +152,16 @@ impl Observers {
         let is_reported = event.record.reason.is_reported();
         #[cfg(feature = "tracing")]
         if is_reported && !self.is_traced {
-            guarded(live, || trace(event));
+            call_callback(live, || trace(event));
         }
         for (interest, observer) in &*self.list {
             if is_reported || *interest == Interest::Crawlers {
-                guarded(live, || observer(event));
+                call_callback(live, || observer(event));
             }
         }
     }
 
-    pub(super) fn are_among(&self, others: &Self) -> bool {
+    pub(super) fn are_subset_of(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.list, &others.list) || self.without(others).list.is_empty()
     }
 
@@ -221,7 +221,7 @@ fn trace(event: &Event<'_>) {
 
 /// Calls a callback that runs after the decision. If the callback panics, counts the panic and
 /// returns `None`; the panic hook has already reported the panic.
-pub(super) fn guarded<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn call_callback<T>(live: &LiveRobots, function: impl FnOnce() -> T) -> Option<T> {
     let called = catch_unwind(AssertUnwindSafe(function)).ok();
     if called.is_none() {
         live.site.counts.callback_faults.fetch_add(1, Ordering::Relaxed);

@@ -25,12 +25,12 @@ pub const HOP_BY_HOP: [&str; 11] = [
 
 /// Names of fields that only the server can set, because the values depend on the content or on the
 /// request.
-const OF_CONTENT: [&str; 7] =
+const CONTENT_FIELDS: [&str; 7] =
     ["content-encoding", "content-range", "content-type", "date", "set-cookie", "vary", "x-request-id"];
 
 /// Names of the fields that tell caches how long to store a response. Some caches obey these fields
 /// instead of `Cache-Control: no-store`.
-const OF_CACHES: [&str; 6] =
+const CACHE_FIELDS: [&str; 6] =
     ["age", "cache-control", "edge-control", "expires", "surrogate-control", "x-accel-expires"];
 
 pub(super) const USER_AGENT_NAME: HeaderValue = HeaderValue::from_static("User-Agent");
@@ -49,13 +49,13 @@ pub fn is_of_connection(name: &str) -> bool {
 /// Reports whether only the server can set a field, because the value depends on the content or on
 /// the request.
 pub fn is_of_content(name: &str) -> bool {
-    OF_CONTENT.contains(&name)
+    CONTENT_FIELDS.contains(&name)
 }
 
 /// Reports whether the field tells caches how long to store a response. Returns `true` also for
 /// variants of `Cache-Control` for certain caches, such as `CDN-Cache-Control`.
 pub fn is_of_caches(name: &str) -> bool {
-    OF_CACHES.contains(&name) || name.ends_with("-cache-control")
+    CACHE_FIELDS.contains(&name) || name.ends_with("-cache-control")
 }
 
 /// Adds `User-Agent` to the `Vary` field. The result is always a single line, because some caches
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_compared_as_a_cgi_application_reads_them() {
+    fn field_names_are_compared_as_a_cgi_application_reads_them() {
         for (name, want) in [
             ("Content_Length", "connection"),
             ("proxy.connection", "connection"),

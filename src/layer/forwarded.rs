@@ -37,12 +37,12 @@ impl ForwardedWay {
     /// unchanged, so a client could forge `Forwarded`.
     pub fn read(fields: &HeaderMap, peer: SocketAddr, trusts: impl Fn(IpAddr) -> bool) -> Self {
         if !fields.contains_key(X_FORWARDED_FOR) && fields.contains_key(FORWARDED) {
-            let (hops, client) = way_back(peer, forwarded(fields), trusts);
+            let (hops, client) = trace_hops(peer, forwarded(fields), trusts);
             let (scheme, host) = client.map_or((None, None), |hop| (hop.scheme, hop.host));
             return Self { hops, scheme, host };
         }
-        let (hops, _) = way_back(peer, x_forwarded_for(fields), trusts);
-        Self { hops, scheme: last_of(fields, &X_FORWARDED_PROTO), host: last_of(fields, &X_FORWARDED_HOST) }
+        let (hops, _) = trace_hops(peer, x_forwarded_for(fields), trusts);
+        Self { hops, scheme: last_entry(fields, &X_FORWARDED_PROTO), host: last_entry(fields, &X_FORWARDED_HOST) }
     }
 
     /// Returns the client's address according to the fields, as if every proxy were trusted; `None`
@@ -63,7 +63,7 @@ impl ForwardedWay {
 
 /// Returns the addresses from the peer to the client, and the entry that contains the client's
 /// address.
-fn way_back(
+fn trace_hops(
     peer: SocketAddr,
     hops: impl Iterator<Item = Option<Hop>>,
     trusts: impl Fn(IpAddr) -> bool,
@@ -84,7 +84,7 @@ fn way_back(
 }
 
 /// Returns the entry that the nearest proxy added to a comma-separated field: the last one.
-fn last_of(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
+fn last_entry(fields: &HeaderMap, name: &HeaderName) -> Option<Vec<u8>> {
     let lines = fields.get_all(name).iter().rev();
     let mut entries = lines.flat_map(|line| line.as_bytes().rsplit(|byte| *byte == b','));
     entries.next().map(|entry| entry.trim_ascii().to_vec())
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_are_one_list_read_from_the_right() {
+    fn all_x_forwarded_for_lines_are_one_list_that_is_read_from_the_right() {
         assert_eq!(
             by_x_forwarded_for(&["192.0.2.1, 2001:db8::1", " 192.0.2.3:8080 ,[2001:db8::4]:443,,[2001:db8::5]", ","]),
             ["[2001:db8::5]:0", "[2001:db8::4]:443", "192.0.2.3:8080", "[2001:db8::1]:0", "192.0.2.1:0"]
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_not_an_address_ends_the_way() {
+    fn reading_x_forwarded_for_stops_at_an_entry_that_is_not_an_address() {
         let wrongs = "unknown | _hidden | 192.0.2 | 192.0.2.256 | 0300.0.2.1 | 192.0.2.1: | 192.0.2.1:65536 | \
             192.0.2.1:x | 192.0.2.1 192.0.2.2 | [192.0.2.1] | [2001:db8::1 | [2001:db8::1]x | \
             2001:db8::1%eth0 | a.test | \"192.0.2.1\" | 192.0.2.1;x | \u{e9}";
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_7239_4_elements_are_pairs() {
+    fn rfc_7239_4_elements_consist_of_name_value_pairs() {
         assert_eq!(
             by_forwarded(&[
                 "for=192.0.2.43, For=\"[2001:db8:cafe::17]:4711\"",
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_quote_swallows_nothing_to_its_right() {
+    fn an_unclosed_quote_does_not_hide_later_elements() {
         for forged in ["for=\"x", "for=6.6.6.6;host=\"", "\"", "for=\"6.6.6.6\\", "\\\""] {
             let line = format!("{forged}, for=\"192.0.2.9\";host=\"a\"");
             assert_eq!(by_forwarded(&[&line]).first().map(String::as_str), Some("192.0.2.9:0"), "{forged}");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_element_ends_the_way() {
+    fn reading_forwarded_elements_stops_at_a_malformed_element() {
         let wrongs = "for=unknown | for=_x | proto=https | for | for= | for=192.0.2.1;for=192.0.2.2 | \
             for=\"192.0.2.1 | for=192.0.2.1\" | for=\"192.0.2.1\\\" | for=192.0.2.1 ;proto=a b | x";
         for wrong in wrongs.split(" | ") {

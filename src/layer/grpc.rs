@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grpc_status_consists_of_fields_only() {
+    fn a_grpc_status_has_a_code_a_percent_encoded_message_and_a_content_type() {
         let fields = GrpcCode::PermissionDenied.fields("100 % \u{e9}\n");
         assert_eq!(fields["grpc-status"], "7");
         assert_eq!(fields["grpc-message"], "100 %25 %C3%A9%0A");

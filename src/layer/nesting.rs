@@ -65,14 +65,14 @@ pub(super) const fn is_stripped(_: &OriginalRequest<'_>) -> bool {
 /// ([`OuterDecision`]). Returns `false` for a request whose decision is never stored, for example
 /// because the request has several `User-Agent` lines.
 #[cfg(feature = "axum08")]
-pub(super) fn is_unmarked(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
+pub(super) fn lacks_outer_decision(request: &OriginalRequest<'_>, kept: &[HeaderValue]) -> bool {
     request.extensions.get::<NestedPath>().is_some()
         && request.extensions.get::<OuterDecision>().is_none()
         && request.target_uri().zip(only_line(request, kept)).is_some()
 }
 
 #[cfg(not(feature = "axum08"))]
-pub(super) const fn is_unmarked(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
+pub(super) const fn lacks_outer_decision(_: &OriginalRequest<'_>, _: &[HeaderValue]) -> bool {
     false
 }
 

@@ -23,8 +23,8 @@ pub struct OriginalRequest<'a> {
     pub method: &'a Method,
     version: Option<Version>,
     uri: &'a Uri,
-    target: TargetIs<'a>,
-    host: HostIs<'a>,
+    target: TargetSource<'a>,
+    host: HostSource<'a>,
     /// The header fields of the request.
     pub headers: &'a HeaderMap,
     /// The extensions of the request.
@@ -41,14 +41,14 @@ pub(super) enum AnsweredBy {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum TargetIs<'a> {
+enum TargetSource<'a> {
     InRequest,
     Found(&'a Uri),
     Given(&'a [u8]),
 }
 
 #[derive(Clone, Copy, Debug)]
-enum HostIs<'a> {
+enum HostSource<'a> {
     InRequest,
     Given(Option<&'a [u8]>),
 }
@@ -61,8 +61,8 @@ impl<'a> OriginalRequest<'a> {
             method: request.method(),
             version: Some(request.version()),
             uri: request.uri(),
-            target: TargetIs::InRequest,
-            host: HostIs::InRequest,
+            target: TargetSource::InRequest,
+            host: HostSource::InRequest,
             headers: request.headers(),
             extensions: request.extensions(),
             answered_by: AnsweredBy::Layer,
@@ -85,22 +85,22 @@ impl<'a> OriginalRequest<'a> {
     /// call, the HTTP version is unknown, because the proxy that asks for the decision may use a
     /// different version than the client.
     pub const fn with_target(self, target: &'a [u8]) -> Self {
-        Self { target: TargetIs::Given(target), version: None, ..self }
+        Self { target: TargetSource::Given(target), version: None, ..self }
     }
 
     /// Sets the host that the client requested, with the port if the client sent one; `None` if the
     /// client did not send a host.
     pub const fn with_host(self, host: Option<&'a [u8]>) -> Self {
-        Self { host: HostIs::Given(host), ..self }
+        Self { host: HostSource::Given(host), ..self }
     }
 
     /// Returns the path and query that the layer judges. Escape the path and query before you print
     /// or log them, because the client can send any bytes.
     pub fn target(&self) -> &'a [u8] {
         match self.target {
-            TargetIs::InRequest => bytes(self.uri),
-            TargetIs::Found(uri) => bytes(uri),
-            TargetIs::Given(target) => target,
+            TargetSource::InRequest => bytes(self.uri),
+            TargetSource::Found(uri) => bytes(uri),
+            TargetSource::Given(target) => target,
         }
     }
 
@@ -130,12 +130,14 @@ impl<'a> OriginalRequest<'a> {
 
     pub(super) fn host_bytes(&self) -> Option<&'a [u8]> {
         match (self.host, self.uri.authority()) {
-            (HostIs::Given(host), _) => host,
+            (HostSource::Given(host), _) => host,
             // The host is in an absolute target or HTTP/2's `:authority`; otherwise, it is in the
             // `Host` field (RFC 9112, section 3.2.2). User information, as in `http://user@host/`,
             // is not part of the host.
-            (HostIs::InRequest, Some(authority)) => Some(Authority::split(authority.as_str().as_bytes()).host_and_port),
-            (HostIs::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
+            (HostSource::InRequest, Some(authority)) => {
+                Some(Authority::split(authority.as_str().as_bytes()).host_and_port)
+            }
+            (HostSource::InRequest, None) => self.headers.get(HOST).map(|host| host.as_bytes()),
         }
     }
 
@@ -143,22 +145,22 @@ impl<'a> OriginalRequest<'a> {
     /// the host was set by [`with_host`](Self::with_host), the scheme is unknown.
     pub(super) fn scheme(&self) -> Option<Scheme> {
         match self.host {
-            HostIs::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
-            HostIs::Given(_) => None,
+            HostSource::InRequest => self.uri.scheme_str().and_then(Scheme::from_name),
+            HostSource::Given(_) => None,
         }
     }
 
     /// Sets the target to the result of `find`, unless the target was already found or set.
-    pub(super) fn looked_up(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
-        let TargetIs::InRequest = self.target else { return self };
-        find(self.extensions).map_or(self, |uri| Self { target: TargetIs::Found(uri), ..self })
+    pub(super) fn with_target_from(self, find: impl FnOnce(&'a Extensions) -> Option<&'a Uri>) -> Self {
+        let TargetSource::InRequest = self.target else { return self };
+        find(self.extensions).map_or(self, |uri| Self { target: TargetSource::Found(uri), ..self })
     }
 
     pub(super) const fn target_uri(&self) -> Option<&'a Uri> {
         match self.target {
-            TargetIs::InRequest => Some(self.uri),
-            TargetIs::Found(uri) => Some(uri),
-            TargetIs::Given(_) => None,
+            TargetSource::InRequest => Some(self.uri),
+            TargetSource::Found(uri) => Some(uri),
+            TargetSource::Given(_) => None,
         }
     }
 
@@ -166,7 +168,7 @@ impl<'a> OriginalRequest<'a> {
     /// [`with_target`](Self::with_target).
     #[cfg(feature = "axum08")]
     pub(super) const fn own_uri(&self) -> Option<&'a Uri> {
-        if let TargetIs::InRequest = self.target { Some(self.uri) } else { None }
+        if let TargetSource::InRequest = self.target { Some(self.uri) } else { None }
     }
 }
 

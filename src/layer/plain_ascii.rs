@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_is_what_prints_and_is_neither_quote_nor_backslash() {
+    fn plain_bytes_are_printable_ascii_except_quotes_and_backslashes() {
         for byte in 0..=u8::MAX {
             let plain = matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
             for length in 1..=17 {

@@ -122,7 +122,7 @@ pub struct Limit {
     /// Number of earlier requests to the site that were refused because of a rate limit.
     /// `Retry-After` is increased by a fraction that depends on this number, so that refused
     /// clients do not all retry at the same time.
-    turn: u32,
+    earlier_refusals: u32,
 }
 
 impl Record {
@@ -201,11 +201,11 @@ impl Record {
         self.access == Some(Access::Disallow)
     }
 
-    /// If the request is refused because of its crawl delay, stores the number that `turn` returns
-    /// in the record's [`Limit`].
-    pub(super) fn set_turn(&mut self, turn: impl FnOnce() -> u32) {
+    /// If the request is refused because of its crawl delay, stores the number that
+    /// `earlier_refusals` returns in the record's [`Limit`].
+    pub(super) fn set_earlier_refusals(&mut self, earlier_refusals: impl FnOnce() -> u32) {
         if let Some(limit) = self.limit.as_mut().filter(|_| self.reason == Reason::Limited) {
-            limit.turn = turn();
+            limit.earlier_refusals = earlier_refusals();
         }
     }
 
@@ -213,7 +213,7 @@ impl Record {
     pub(super) fn retry_after(&self) -> Duration {
         let Some(limit) = &self.limit else { return Duration::ZERO };
         // Multiples of the golden ratio, modulo 1, are distributed evenly between 0 and 1.
-        let share = f64::from(limit.turn.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
+        let share = f64::from(limit.earlier_refusals.wrapping_mul(0x9E37_79B9)) / f64::from(u32::MAX);
         limit.wait + limit.wait.mul_f64(share / 10.0)
     }
 
@@ -268,7 +268,7 @@ fn limit(decision: &Decision<'_>) -> Option<Box<Limit>> {
         line: delay.line(),
         group: text(delay.name().value()).into_owned(),
         wait: decision.wait,
-        turn: 0,
+        earlier_refusals: 0,
     };
     (!decision.wait.is_zero()).then(|| Box::new(limit()))
 }

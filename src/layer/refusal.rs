@@ -30,14 +30,14 @@ static PLAIN: LazyLock<HeaderMap> = LazyLock::new(|| page_fields("text/plain; ch
 
 /// Initial capacity of a refusal's header map: room for the fields of every refusal, three rate
 /// limit fields, and one field that a proxy adds.
-const FIELDS: usize = 8;
+const FIELD_CAPACITY: usize = 8;
 
-const VARIES: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
+const VARY_VALUE: HeaderValue = HeaderValue::from_static("User-Agent, Accept");
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// Initial buffer size of a plain-text refusal, in bytes. Nearly all refusals fit into this buffer.
-const TEXT: usize = 384;
+const TEXT_CAPACITY: usize = 384;
 
 /// Maximum length, in characters, of a rule in the status message of a gRPC call.
 const MAX_RULE: usize = 256;
@@ -154,7 +154,7 @@ impl<'a> Event<'a> {
 
     fn text(&self, status: StatusCode) -> String {
         let record = self.record;
-        let mut out = String::with_capacity(TEXT);
+        let mut out = String::with_capacity(TEXT_CAPACITY);
         out.push_str(status.as_str());
         if let Some(title) = status.canonical_reason() {
             out.push(' ');
@@ -229,7 +229,7 @@ impl<'a> Event<'a> {
 
     fn grpc_message(&self) -> String {
         let record = self.record;
-        let mut out = String::with_capacity(TEXT);
+        let mut out = String::with_capacity(TEXT_CAPACITY);
         self.push_detail(&mut out);
         if let (Some(rule), Some(line)) = (&record.rule, record.line)
             && record.is_disallowed()
@@ -299,7 +299,7 @@ impl Event<'_> {
         let least = whole_seconds(limit.map_or(Duration::ZERO, |limit| limit.wait)).max(1);
         let retry_after = whole_seconds(self.record.retry_after()).max(least);
         let mut response = if self.request.is_grpc_call() {
-            self.limited_call()
+            self.limited_grpc_response()
         } else {
             match self.wants_json() {
                 true => page(StatusCode::TOO_MANY_REQUESTS, &PROBLEM, self.limit_problem(retry_after)),
@@ -321,7 +321,7 @@ impl Event<'_> {
         response
     }
 
-    fn limited_call(&self) -> Response<Bytes> {
+    fn limited_grpc_response(&self) -> Response<Bytes> {
         let mut message = String::new();
         self.push_limit(&mut message);
         if let Some(limit) = &self.record.limit {
@@ -340,7 +340,7 @@ impl Event<'_> {
     }
 
     fn limit_text(&self, retry_after: u64) -> String {
-        let mut out = String::with_capacity(TEXT);
+        let mut out = String::with_capacity(TEXT_CAPACITY);
         out.push_str("429 Too Many Requests\n\n");
         self.push_limit(&mut out);
         out.push('\n');
@@ -398,9 +398,9 @@ fn page(status: StatusCode, fields: &HeaderMap, body: String) -> Response<Bytes>
 }
 
 fn page_fields(kind: &'static str) -> HeaderMap {
-    let mut fields = HeaderMap::with_capacity(FIELDS);
+    let mut fields = HeaderMap::with_capacity(FIELD_CAPACITY);
     fields.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    fields.insert(VARY, VARIES);
+    fields.insert(VARY, VARY_VALUE);
     fields.insert(X_CONTENT_TYPE_OPTIONS, NOSNIFF);
     fields.insert(CACHE_CONTROL, NO_STORE);
     fields
@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_whole_seconds() {
+    fn a_rate_limit_policy_has_a_window_of_whole_seconds() {
         let cases = [(10.0, (1, 10)), (0.5, (2, 1)), (1.5, (2, 3)), (0.7, (10, 7)), (30.0, (1, 30)), (0.0, (1000, 1))];
         for (seconds, want) in cases {
             assert_eq!(policy(Duration::from_secs_f64(seconds)), want, "{seconds}");
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_rounded_up() {
+    fn retry_after_is_rounded_up_to_whole_seconds() {
         for (nanoseconds, want) in [(0, 0), (1, 1), (999_999_999, 1), (1_000_000_000, 1), (1_000_000_001, 2)] {
             assert_eq!(whole_seconds(Duration::from_nanos(nanoseconds)), want);
         }

@@ -17,9 +17,9 @@ const RETRY: HeaderValue = HeaderValue::from_static("30");
 
 /// Initial capacity of a response's header map: room for the fields that this module adds, and for
 /// the request id that robotsd adds.
-const FIELDS: usize = 7;
+const FIELD_CAPACITY: usize = 7;
 
-const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+const TEXT_PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// Returns the response to a request for `/robots.txt`; `None` if the inner service must answer the
 /// request.
@@ -59,7 +59,7 @@ impl FileFields {
         // `try_from` cannot fail, because the values consist of printable ASCII.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or_else(|_| HeaderValue::from_static(""));
         let etag = value(format!("\"{}\"", content.hash().short()));
-        let mut not_modified = HeaderMap::with_capacity(FIELDS);
+        let mut not_modified = HeaderMap::with_capacity(FIELD_CAPACITY);
         // How long caches may use the response (RFC 9111, section 5.2.2).
         not_modified.insert(CACHE_CONTROL, value(format!("public, max-age={}", max_age.as_secs())));
         not_modified.insert(ETAG, etag.clone());
@@ -68,7 +68,7 @@ impl FileFields {
         }
         not_modified.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         let mut found = not_modified.clone();
-        found.insert(CONTENT_TYPE, TEXT);
+        found.insert(CONTENT_TYPE, TEXT_PLAIN);
         Self { etag, found, not_modified }
     }
 }
@@ -110,7 +110,7 @@ fn entity_tags(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn unavailable() -> Response<Bytes> {
     let mut response = plain(StatusCode::SERVICE_UNAVAILABLE, (RETRY_AFTER, RETRY));
-    response.headers_mut().insert(CONTENT_TYPE, TEXT);
+    response.headers_mut().insert(CONTENT_TYPE, TEXT_PLAIN);
     *response.body_mut() = Bytes::from_static(b"503 Service Unavailable: robots.txt is not known yet\n");
     response
 }

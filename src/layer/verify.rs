@@ -157,7 +157,7 @@ impl EvidenceWait {
         let is_needed = self.enforcer.is_evidence_awaited(request, self.enforcer.agent_lookups.as_deref());
         let waiting = || {
             let until = Instant::now() + self.longest;
-            WaitingForEvidence { wait: self.clone(), looked_up: self.looked_up(until), until }
+            WaitingForEvidence { wait: self.clone(), next_lookup: self.next_lookup(until), until }
         };
         is_needed.then(waiting)
     }
@@ -169,9 +169,9 @@ impl EvidenceWait {
     }
 
     /// Returns a future that resolves when the next DNS lookup ends, or with an error at `until`.
-    fn looked_up(&self, until: Instant) -> LookedUp {
+    fn next_lookup(&self, until: Instant) -> NextLookup {
         let verifier = self.verifier.clone();
-        Box::pin(async move { timeout_at(until, verifier.looked_up()).await })
+        Box::pin(async move { timeout_at(until, verifier.lookup_ended()).await })
     }
 }
 
@@ -203,7 +203,7 @@ where
 
 /// A future that resolves when a lookup has ended, or with an error when the time limit is
 /// exceeded.
-type LookedUp = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
+type NextLookup = Pin<Box<dyn Future<Output = Result<(), Elapsed>> + Send>>;
 
 struct Waiting<S, B> {
     service: S,
@@ -213,15 +213,15 @@ struct Waiting<S, B> {
 
 struct WaitingForEvidence {
     wait: EvidenceWait,
-    looked_up: LookedUp,
+    next_lookup: NextLookup,
     until: Instant,
 }
 
 impl WaitingForEvidence {
     fn poll(&mut self, context: &mut Context<'_>, request: OriginalRequest<'_>) -> Poll<()> {
         loop {
-            match self.looked_up.as_mut().poll(context) {
-                Poll::Ready(Ok(())) => self.looked_up = self.wait.looked_up(self.until),
+            match self.next_lookup.as_mut().poll(context) {
+                Poll::Ready(Ok(())) => self.next_lookup = self.wait.next_lookup(self.until),
                 // The evidence is checked only after the waker is registered, so that no lookup
                 // ends unnoticed between the check and the registration.
                 Poll::Pending if self.wait.is_still_needed(request) => return Poll::Pending,

@@ -57,7 +57,7 @@ pub(crate) struct CachedAgents {
 
 /// Agents from the cache, or agents that were recognised for this lookup only.
 pub(crate) enum FoundAgents<'c> {
-    Held(&'c CachedAgents),
+    Borrowed(&'c CachedAgents),
     Shared(Guard<Arc<CachedAgents>>),
 }
 
@@ -66,7 +66,7 @@ impl Deref for FoundAgents<'_> {
 
     fn deref(&self) -> &Agents {
         match self {
-            Self::Held(found) => &found.agents,
+            Self::Borrowed(found) => &found.agents,
             Self::Shared(found) => &found.agents,
         }
     }
@@ -131,7 +131,7 @@ impl AgentCache {
             && *first.header == *header
         {
             lookups.map(AgentLookups::hit).unwrap_or_default();
-            return FoundAgents::Held(first);
+            return FoundAgents::Borrowed(first);
         }
         let before = slot.last.load();
         if *before.header == *header {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn each_header_gets_its_own_agent_however_many_there_are() {
+    fn each_header_gets_its_own_agent_when_there_are_more_headers_than_slots() {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(LARGE * 2));
         let asked = Cell::new(0);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_header_is_the_agent_of_an_unused_slot() {
+    fn an_empty_header_is_recognised_before_and_after_its_slot_is_used() {
         let recognizer = recognizer();
         let cache = AgentCache::new(Budget::new(0));
         let class = |header: &[u8]| cache.get(header, None, |header| recognizer.agents(header)).first().class();
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn caches_grow_while_there_are_places_left_and_give_them_back() {
+    fn a_cache_grows_within_the_shared_budget_and_returns_its_share_when_dropped() {
         let recognizer = recognizer();
         let budget = Budget::new(MIDDLE + LARGE);
         let fill = |cache: &AgentCache| {

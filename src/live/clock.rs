@@ -93,7 +93,7 @@ pub(super) fn http(time: SystemTime) -> Option<String> {
     (age.as_secs() < END).then(|| httpdate::fmt_http_date(time))
 }
 
-pub(super) fn shown(time: SystemTime) -> String {
+pub(super) fn format_time(time: SystemTime) -> String {
     http(time).unwrap_or_else(|| {
         let is_early = time < SystemTime::UNIX_EPOCH;
         if is_early { "at a time before 1970".to_owned() } else { "at a time after 9999".to_owned() }
@@ -145,14 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn times_without_a_date_are_no_panic() {
+    fn times_before_1970_or_after_9999_have_no_http_date() {
         let epoch = SystemTime::UNIX_EPOCH;
         assert_eq!(http(epoch).as_deref(), Some("Thu, 01 Jan 1970 00:00:00 GMT"));
         let last = epoch + Duration::from_secs(END - 1);
         assert_eq!(http(last).as_deref(), Some("Fri, 31 Dec 9999 23:59:59 GMT"));
         assert_eq!(http(epoch + Duration::from_secs(END)), None);
         assert_eq!(http(epoch - Duration::from_nanos(1)), None);
-        assert_eq!(shown(epoch - Duration::from_secs(86400)), "at a time before 1970");
-        assert_eq!(shown(epoch + Duration::from_secs(END)), "at a time after 9999");
+        assert_eq!(format_time(epoch - Duration::from_secs(86400)), "at a time before 1970");
+        assert_eq!(format_time(epoch + Duration::from_secs(END)), "at a time after 9999");
     }
 }

@@ -22,7 +22,7 @@ use crate::rules::{Reading, RobotsTxt};
 /// Number of slots that all agent caches of a [`CompileCache`] may have in total, in addition to
 /// the initial eight slots of each cache. With 10,000 sites and all slots filled with headers of 90
 /// bytes, the caches took 26 MiB (`benches/sites.rs`).
-const PLACES: usize = 64 << 10;
+const MAX_EXTRA_SLOTS: usize = 64 << 10;
 
 /// Shares compiled files between sites, and limits the total memory of the sites' agent caches and
 /// rate limit buckets.
@@ -45,7 +45,7 @@ struct SharedCompilations {
     sites: AtomicU64,
     /// Rate limit buckets, keyed by `SiteSettings::counted_as`. Sites without such a name are not
     /// in this map.
-    counted: Mutex<HashMap<String, SiteBuckets>>,
+    named_buckets: Mutex<HashMap<String, SiteBuckets>>,
     /// When the steady clock for the rate limits started.
     began: Instant,
 }
@@ -72,16 +72,16 @@ impl CompileCache {
         let Some(name) = name else { return new() };
         // An entry is complete when it is inserted, so the map has no incomplete entry even if a
         // panic has poisoned the lock.
-        let mut counted = self.shared.counted.lock();
-        if let Some(buckets) = counted.get(name) {
+        let mut named_buckets = self.shared.named_buckets.lock();
+        if let Some(buckets) = named_buckets.get(name) {
             return buckets.clone();
         }
-        if counted.len() == counted.capacity() {
+        if named_buckets.len() == named_buckets.capacity() {
             // Unused entries are removed before the map grows, so the size of the map stays
             // proportional to the number of sites.
-            counted.retain(|_, buckets| buckets.is_shared());
+            named_buckets.retain(|_, buckets| buckets.is_shared());
         }
-        counted.entry(name.to_owned()).or_insert_with(new).clone()
+        named_buckets.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
     pub(super) fn began(&self) -> Instant {
@@ -150,10 +150,10 @@ impl Default for CompileCache {
         Self {
             shared: Arc::new(SharedCompilations {
                 versions: Mutex::default(),
-                budget: Budget::new(PLACES),
+                budget: Budget::new(MAX_EXTRA_SLOTS),
                 networks: Arc::new(NetworkBuckets::new()),
                 sites: AtomicU64::new(0),
-                counted: Mutex::default(),
+                named_buckets: Mutex::default(),
                 began: Instant::now(),
             }),
         }

@@ -14,19 +14,19 @@ use crate::rules::RuleSet;
 pub(super) struct GracePeriod {
     pub(super) length: Duration,
     pub(super) running: Option<Arc<Grace>>,
-    pub(super) young: Arc<YoungRules>,
+    pub(super) rules_in_grace: Arc<RulesInGrace>,
     /// The compiled rules of earlier versions, for comparison with the current version.
     pub(super) earlier: Vec<(VersionHash, Arc<RuleSet>)>,
 }
 
 /// Number of rules that were in their grace period when their version went live.
 #[derive(Debug, Default)]
-pub(super) struct YoungRules {
+pub(super) struct RulesInGrace {
     pub(super) count: usize,
     is_reported: AtomicBool,
 }
 
-impl YoungRules {
+impl RulesInGrace {
     /// Returns `true` on the first call, and `false` on later calls.
     pub(super) fn report_once(&self) -> bool {
         !self.is_reported.swap(true, Ordering::Relaxed)
@@ -77,6 +77,6 @@ impl GracePeriod {
     /// Stores the number of `rules` that are in their grace period.
     pub(super) fn count(&mut self, rules: &RuleSet, now: SystemTime) {
         let count = self.running.as_ref().map_or(0, |grace| grace.count_rules(now, rules));
-        self.young = Arc::new(YoungRules { count, ..YoungRules::default() });
+        self.rules_in_grace = Arc::new(RulesInGrace { count, ..RulesInGrace::default() });
     }
 }

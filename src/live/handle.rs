@@ -141,7 +141,7 @@ impl LiveRobots {
     pub fn publish<T: AsRef<[u8]>>(&self, text: T) -> impl Future<Output = Result<Reload, Rejection>> + Send + use<T> {
         let (reloading, completion) = Reloading::new(&self.site.origin);
         let text: Arc<[u8]> = text.as_ref().into();
-        Site::reload_apart(self.site.clone(), completion, move |site| site.offer_text(&text));
+        Site::reload_on_thread(self.site.clone(), completion, move |site| site.offer_text(&text));
         async { reloading.await.into_result() }
     }
 

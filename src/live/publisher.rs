@@ -146,7 +146,7 @@ impl Publisher {
         if let Some(report) =
             self.content.as_ref().filter(|content| content.hash() == hash).map(|content| content.report().clone())
         {
-            if self.stop_waiting() {
+            if self.clear_pending() {
                 self.versions.supersede();
                 self.unsaved = Some(Durability::Machine);
             }
@@ -176,7 +176,7 @@ impl Publisher {
         // became pending is kept.
         let since = self.pending.as_ref().filter(|before| before.hash() == hash).map_or(now, |before| before.since);
         let pending = Pending::new(version, since, objections).with_report(compiled.report.clone());
-        self.wait(pending.clone(), Some(compiled));
+        self.set_pending(pending.clone(), Some(compiled));
         ReloadOutcome::Gated { pending, live }
     }
 
@@ -201,7 +201,7 @@ impl Publisher {
         let left = self.versions.roll_back().ok_or(NoSuchVersion::Before)?;
         let before = self.versions.current().cloned().ok_or(NoSuchVersion::Before)?;
         let compiled = self.cache.find(left.hash(), &self.settings);
-        self.wait(Pending::new(left.version, now, vec![Objection::rolled_back()]), compiled);
+        self.set_pending(Pending::new(left.version, now, vec![Objection::rolled_back()]), compiled);
         Ok(self.restore(&before.version, now))
     }
 
@@ -282,13 +282,13 @@ impl Publisher {
     fn publish(&mut self, mut version: Version, compiled: Arc<Compiled>, now: SystemTime) -> ReloadOutcome {
         let hash = version.hash();
         let report = compiled.report.clone();
-        self.date_until(now);
+        self.cap_acceptance_dates(now);
         let is_known = self.pending.is_none() && self.versions.current().is_some_and(|last| last.hash() == hash);
         let content = self.content_of(&version, compiled, now);
         version.modified = content.modified;
         let accepted = AcceptedVersion { version, since: now, standing: AcceptedState::Accepted };
         self.versions.accept(accepted, self.grace.length, now);
-        self.stop_waiting();
+        self.clear_pending();
         self.was_live = WasLive::Current;
         self.show(content, now);
         if !is_known {
@@ -321,7 +321,7 @@ impl Publisher {
 
     fn show(&mut self, content: Content, now: SystemTime) {
         self.set_absent(false);
-        self.date_until(now);
+        self.cap_acceptance_dates(now);
         let mut grace = std::mem::take(&mut self.grace);
         let CompileSettings { reading, registry, .. } = &self.settings;
         // `run` must be called before `self.content` is replaced, because `document` reuses the
@@ -343,26 +343,26 @@ impl Publisher {
 
     /// Changes acceptance dates that are in the future to `now`, because the grace period of a
     /// version with a date in the future would start again whenever the process starts.
-    fn date_until(&mut self, now: SystemTime) {
-        if self.versions.date_until(now) && !matches!(self.was_live, WasLive::Other(..)) {
+    fn cap_acceptance_dates(&mut self, now: SystemTime) {
+        if self.versions.cap_acceptance_dates(now) && !matches!(self.was_live, WasLive::Other(..)) {
             self.unsaved.get_or_insert(Durability::Process);
         }
     }
 
-    fn wait(&mut self, pending: Pending, compiled: Option<Arc<Compiled>>) {
+    fn set_pending(&mut self, pending: Pending, compiled: Option<Arc<Compiled>>) {
         self.pending = Some(pending);
         self.pending_compiled = compiled;
         self.is_examined = true;
         self.unsaved = Some(Durability::Machine);
     }
 
-    fn stop_waiting(&mut self) -> bool {
+    fn clear_pending(&mut self) -> bool {
         self.pending_compiled = None;
         self.pending.take().is_some()
     }
 
     fn content_of(&self, version: &Version, compiled: Arc<Compiled>, now: SystemTime) -> Content {
-        let modified = self.dated(version, now);
+        let modified = self.last_modified_date(version, now);
         Content::new(compiled, modified.map(|modified| modified.min(now)), version.places.clone())
     }
 
@@ -370,7 +370,7 @@ impl Publisher {
     /// is not later than the date of the previous version. The date is `now` if, for example, an
     /// operator restores an older file with its old modification time. With an old date, clients
     /// would keep the replaced version in their caches. A version keeps its date after a restart.
-    fn dated(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
+    fn last_modified_date(&self, version: &Version, now: SystemTime) -> Option<SystemTime> {
         let before = match &self.content {
             Some(content) => content.modified,
             // At the start, the previous version is the version that an earlier process served.

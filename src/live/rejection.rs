@@ -96,10 +96,10 @@ impl Rejection {
         Self { cause: Some(Arc::new(cause)), ..Self::new(kind, origin) }
     }
 
-    pub(crate) fn unlisted(cause: io::Error, folder: &Path) -> Self {
+    pub(crate) fn unreadable_folder(cause: io::Error, folder: &Path) -> Self {
         let origin: Arc<str> = folder.to_string_lossy().into();
         let why = format!("cannot be listed: {cause}");
-        Self { cause: Some(Arc::new(cause)), ..Self::because(RejectionKind::Unreadable, why, &origin) }
+        Self { cause: Some(Arc::new(cause)), ..Self::with_reason(RejectionKind::Unreadable, why, &origin) }
     }
 
     pub(crate) fn gated(pending: Pending, origin: &Arc<str>) -> Self {
@@ -111,7 +111,7 @@ impl Rejection {
     /// tells how to accept the pending version with [`Gate::accept`](super::Gate::accept), because
     /// there is no handle with a method `accept` before the site is open. `is_remembered` must be
     /// `true` if the site has a state directory, which keeps accepted versions across restarts.
-    pub(super) fn not_open(self, is_remembered: bool) -> Self {
+    pub(super) fn with_opening_advice(self, is_remembered: bool) -> Self {
         let Some(pending) = &self.pending else { return self };
         let hash = pending.hash().short();
         let accept = format!("open the site with a gate that accepts \"{hash}\" (Gate::accept)");
@@ -134,12 +134,12 @@ impl Rejection {
 
     /// Creates a rejection whose message contains `why`: the cause or, for
     /// [`RejectionKind::NotAppended`], the title of the appended list.
-    pub(crate) fn because(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
+    pub(crate) fn with_reason(kind: RejectionKind, why: impl Into<Arc<str>>, origin: &Arc<str>) -> Self {
         Self { why: Some(why.into()), ..Self::new(kind, origin) }
     }
 
     pub(crate) fn held(status: String, until: SystemTime, origin: &Arc<str>) -> Self {
-        Self { until: Some(until), ..Self::because(RejectionKind::Held, status, origin) }
+        Self { until: Some(until), ..Self::with_reason(RejectionKind::Held, status, origin) }
     }
 
     /// Returns a rejection if the file is not a robots.txt, or is incomplete. `before` is the
@@ -150,13 +150,13 @@ impl Rejection {
             FileKind::Html => RejectionKind::Html,
             FileKind::Utf16 | FileKind::Binary => RejectionKind::Binary,
             FileKind::OtherText => RejectionKind::NoField,
-            _ => return Self::of_end(robots, before, origin),
+            _ => return Self::incomplete_file(robots, before, origin),
         };
         Some(Self::new(kind, origin))
     }
 
     /// Returns a rejection if the file seems to have been truncated, or not written completely.
-    fn of_end(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
+    fn incomplete_file(robots: &RobotsTxt, before: Option<&[u8]>, origin: &Arc<str>) -> Option<Self> {
         let last = robots.lines().last()?;
         let number = last.number;
         if let Some(name) = last.cut_name() {
@@ -165,7 +165,7 @@ impl Rejection {
                 "line {number} ({name:?}) is only part of a field name: complete the line, and end the file with a \
                  line break"
             );
-            return Some(Self::because(RejectionKind::Cut, why, origin));
+            return Some(Self::with_reason(RejectionKind::Cut, why, origin));
         }
         let has_other = before.is_some_and(|before| before.trim_ascii_end() != robots.bytes().trim_ascii_end());
         let is_bare = match last.kind() {
@@ -179,7 +179,7 @@ impl Rejection {
                 "line {number} is a \"User-agent\" line without a name: write the name, and end the file with a line break"
             )
         };
-        (has_other && last.ends_file() && is_bare).then(|| Self::because(RejectionKind::Cut, why(), origin))
+        (has_other && last.ends_file() && is_bare).then(|| Self::with_reason(RejectionKind::Cut, why(), origin))
     }
 }
 
@@ -240,7 +240,7 @@ impl fmt::Display for Rejection {
             RejectionKind::Held => {
                 write!(f, "the server answered {}", self.why.as_deref().unwrap_or("with an unknown status"))?;
                 self.until.map_or(Ok(()), |until| {
-                    write!(f, "; the site keeps its live version until {until}", until = clock::shown(until))
+                    write!(f, "; the site keeps its live version until {until}", until = clock::format_time(until))
                 })
             }
             RejectionKind::NotInline => f.write_str(
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_a_robots_txt_is_distinguished_from_a_damaged_one() {
+    fn files_that_were_never_a_robots_txt_are_rejected_and_damaged_ones_are_accepted() {
         assert_eq!(kind(b""), Some(RejectionKind::Empty));
         assert_eq!(kind(b"\xEF\xBB\xBF \n<!DOCTYPE html>"), Some(RejectionKind::Html));
         assert_eq!(kind(b"<html>"), Some(RejectionKind::Html));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_ends_within_a_field_is_not_whole() {
+    fn a_file_that_ends_within_a_field_is_rejected_as_cut_off() {
         let before = b"User-agent: *\nDisallow: /x\n";
         let rejected = |end: &str, before: Option<&[u8]>| {
             let robots = RobotsTxt::parse(format!("User-agent: a\r\nDisallow: /x\r\n{end}"));
@@ -333,7 +333,7 @@ mod tests {
     /// Checks that among the files of real sites, only HTML pages, other text and empty files are
     /// rejected.
     #[test]
-    fn files_of_real_sites_are_taken() {
+    fn all_but_42_of_1944_files_of_real_sites_are_accepted() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
         if !path.exists() {
             assert!(std::env::var_os("CI").is_none(), "{} is missing, and CI has to run it", path.display());

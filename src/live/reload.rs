@@ -330,7 +330,7 @@ pub(super) fn trace_problems(cause: Cause, origin: &str, snapshot: &Snapshot) {
     // override that ends while the site is open is not logged, because its end is probably
     // intended.
     let is_opened = matches!(cause, Cause::Start | Cause::Config | Cause::NewFile | Cause::Policy);
-    let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.is_one_of_many);
+    let ended = snapshot.ended_overrides().into_iter().filter(|_| is_opened && !snapshot.has_shared_policy);
     let idle = snapshot.misspelled_overrides().into_iter().chain(snapshot.settings_without_effect());
     for problem in idle.chain(ended).chain(snapshot.policy.excessive_exemptions()).chain(off) {
         tracing::warn!(target: "tower_robots::reload", cause = cause.as_str(), "{origin}: {problem}");
@@ -519,7 +519,7 @@ mod tests {
 
     #[cfg(feature = "tracing")]
     #[test]
-    fn a_server_without_a_robots_txt_is_a_warning() {
+    fn the_warning_about_a_missing_robots_txt_suggests_checking_the_url() {
         assert_eq!(
             warning(&ReloadOutcome::Absent { status: 404 }),
             Some("; if the site has a robots.txt, check the URL")
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waker_may_poll_at_once() {
+    fn a_waker_can_poll_the_reload_immediately_without_a_deadlock() {
         let (mut reloading, completion) = Reloading::new(&"it".into());
         let (sender, receiver) = mpsc::channel();
         let executor = Arc::new(Inline(Mutex::default(), sender));

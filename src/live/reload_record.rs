@@ -44,7 +44,7 @@ impl ReloadRecord {
 
     /// Reports whether a reload is added to the history and the listeners are notified of it. If
     /// several polls find the same broken file, this happens only once.
-    pub(super) fn is_news(&self, reload: &Reload) -> bool {
+    pub(super) fn is_notable(&self, reload: &Reload) -> bool {
         let is_explicit = matches!(reload.cause, Cause::Request | Cause::Publish);
         match (&reload.outcome, &self.last.outcome) {
             (ReloadOutcome::Published { .. }, _) => true,
@@ -124,7 +124,7 @@ pub(super) struct Restoration {
 
 impl Restoration {
     pub(super) fn new(was_live: WasLive, last: &AcceptedVersion) -> Self {
-        let when = clock::shown(last.since);
+        let when = clock::format_time(last.since);
         let (text, is_behind) = match was_live {
             WasLive::Current => (
                 format!(
@@ -147,7 +147,7 @@ impl Restoration {
                 true,
             ),
             WasLive::Other(hash, since) => {
-                let (hash, since) = (hash.short(), clock::shown(since));
+                let (hash, since) = (hash.short(), clock::format_time(since));
                 let text = format!(
                     "this version was accepted {when}; the later version {hash} (accepted {since}), which was live \
                      before the restart, is missing from the state directory"

@@ -10,10 +10,10 @@
 //! - `policy` is held only while the policy is changed and its mode is recorded.
 //!
 //! Code that reads the status, the history or a switch locks only `record`, so it does not wait for
-//! the disk. Only the locks `reading`, `switch` and `KillSwitch::turning` are held while files or
-//! the network are accessed. A thread waits for `reading`, `switch` or `turning` only while another
-//! thread accesses the same file or source. So a source that does not respond delays only reloads
-//! of its own site.
+//! the disk. Only the locks `reading`, `switch` and `KillSwitch::change_lock` are held while files
+//! or the network are accessed. A thread waits for `reading`, `switch` or `change_lock` only while
+//! another thread accesses the same file or source. So a source that does not respond delays only
+//! reloads of its own site.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -83,14 +83,14 @@ impl Site {
             content: None,
             policy: policy.into(),
             grace: None,
-            young: Arc::default(),
+            rules_in_grace: Arc::default(),
             grace_over: Duration::ZERO,
             switches: Switches { site: enforcement, ..Switches::default() },
             clock: clock.clone(),
             buckets: cache.join(settings.counted_as.as_deref()),
             max_age,
             when_missing,
-            is_one_of_many: settings.is_one_of_many,
+            has_shared_policy: settings.has_shared_policy,
         };
         let compile = CompileSettings { reading, registry, check };
         // A placeholder for the last reload, until `start` records the first reload.
@@ -118,11 +118,11 @@ impl Site {
             let site: Weak<Self> = Arc::downgrade(&site);
             appendix.join(site);
         }
-        let of_state = settings.state.as_ref().map(|(state, _)| state.switch());
-        let shared = of_state.into_iter().chain(&settings.switch).chain(&settings.additional_kill_switches);
-        let mut of_all = None;
+        let state_switch = settings.state.as_ref().map(|(state, _)| state.switch());
+        let shared = state_switch.into_iter().chain(&settings.switch).chain(&settings.additional_kill_switches);
+        let mut shared_reason = None;
         for (place, switch) in (0..).zip(shared) {
-            of_all = of_all.or(switch.join(place, &site));
+            shared_reason = shared_reason.or(switch.join(place, &site));
         }
         let (known, found) = (site.record.lock().history.enforcement(), site.current.load().enforcement());
         // If the position of the switch differs from the position in the history, the switch was
@@ -132,7 +132,7 @@ impl Site {
         if found != known && (found == Enforcement::Off || !is_heir) {
             let own = site.state.as_ref().filter(|_| found == Enforcement::Off).and_then(SiteState::unread_switch);
             let is_own = own.is_some() || site.current.load().switches.shared_off == 0;
-            let (of, why) = (if is_own { "this site" } else { "every site" }, own.or(of_all));
+            let (of, why) = (if is_own { "this site" } else { "every site" }, own.or(shared_reason));
             site.note_switch(found, of, why.as_deref()).into_iter().for_each(SiteState::write_soon);
         }
         site
@@ -183,7 +183,7 @@ impl Site {
         self.remember(&mut publisher, &reload, None, now, &Attribution::default());
         let has_failed = publisher.live().is_none() && self.when_missing == WhenMissing::Fail;
         if let Some(refusal) = refusal.filter(|_| has_failed) {
-            return Err(refusal.not_open(self.state.is_some()));
+            return Err(refusal.with_opening_advice(self.state.is_some()));
         }
         let is_current = matches!(reload.outcome, ReloadOutcome::Published { .. });
         self.notices.push(reload, self.current.load_full());
@@ -228,7 +228,7 @@ impl Site {
 
     /// Runs a reload on a new thread, for a caller that waits for the result. If the reload panics,
     /// the caller gets a rejection of the kind [`RejectionKind::Interrupted`].
-    pub(crate) fn reload_apart(
+    pub(crate) fn reload_on_thread(
         site: Arc<Self>,
         completion: Arc<Completion>,
         reload: impl Fn(&Self) -> Reload + Clone + Send + 'static,
@@ -332,8 +332,8 @@ impl Site {
         let is_shown = matches!(outcome, ReloadOutcome::Published { .. } | ReloadOutcome::Absent { .. });
         self.store(&publisher, is_shown);
         let reload = Reload::new(cause, &self.origin, outcome);
-        let is_news = self.record.lock().is_news(&reload);
-        let is_saved = if is_news {
+        let is_notable = self.record.lock().is_notable(&reload);
+        let is_saved = if is_notable {
             self.remember(&mut publisher, &reload, before, now, by);
             self.notices.push(reload.clone(), self.current.load_full());
             true
@@ -364,7 +364,7 @@ impl Site {
             let over = self.clock.elapsed().saturating_add(publisher.grace.rest(self.clock.now()));
             self.change(|next| {
                 (next.content, next.grace) = (publisher.content.clone(), publisher.grace.running.clone());
-                next.young = publisher.grace.young.clone();
+                next.rules_in_grace = publisher.grace.rules_in_grace.clone();
                 next.grace_over = over;
                 if next.content.is_none() {
                     // The source has no robots.txt, so requests for `/robots.txt` are forwarded to
@@ -499,8 +499,8 @@ pub(crate) struct SiteSettings {
     pub(crate) max_age: Duration,
     pub(crate) grace: Duration,
     pub(crate) when_missing: WhenMissing,
-    /// Whether the site is one of many with the same policy ([`Snapshot::is_one_of_many`]).
-    pub(crate) is_one_of_many: bool,
+    /// Whether the site is one of many with the same policy ([`Snapshot::has_shared_policy`]).
+    pub(crate) has_shared_policy: bool,
     pub(crate) opened_by: Cause,
     pub(crate) listeners: Vec<ReloadListener>,
     /// The state directory, and the name of the site in it.
@@ -532,7 +532,7 @@ impl Default for SiteSettings {
             max_age: DEFAULT_MAX_AGE,
             grace: Duration::ZERO,
             when_missing: WhenMissing::default(),
-            is_one_of_many: false,
+            has_shared_policy: false,
             opened_by: Cause::Start,
             listeners: Vec::new(),
             state: None,

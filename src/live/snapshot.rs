@@ -10,7 +10,7 @@ use robots_core::keywords;
 
 use super::agent_cache::{AgentCache, AgentLookups, Budget, FoundAgents};
 use super::clock::{self, Clock};
-use super::grace::YoungRules;
+use super::grace::RulesInGrace;
 use super::switch::{Enforcement, Switches};
 use super::versions::VersionHash;
 use crate::agent::{Agent, Agents, Recognizer, Registry};
@@ -32,7 +32,7 @@ pub struct Snapshot {
     /// The policy that decides what happens to requests.
     pub policy: Arc<Policy>,
     pub(super) grace: Option<Arc<Grace>>,
-    pub(super) young: Arc<YoungRules>,
+    pub(super) rules_in_grace: Arc<RulesInGrace>,
     /// Latest end of the grace period, in [`Clock::elapsed`] time. This value limits the grace
     /// period even if the system's clock is set back.
     pub(super) grace_over: Duration,
@@ -47,7 +47,7 @@ pub struct Snapshot {
     pub when_missing: WhenMissing,
     /// Whether other sites may have the same policy. In this case, an override or exemption that
     /// has no effect on this site's file is not reported.
-    pub(crate) is_one_of_many: bool,
+    pub(crate) has_shared_policy: bool,
 }
 
 /// What to do if there is no usable robots.txt when the site is opened. After a version has gone
@@ -113,7 +113,7 @@ impl Snapshot {
     /// The line suggests a similar name if there is one. The list is always empty for a file of a
     /// [`Directory`](crate::source::Directory), because the names may be meant for another file.
     pub fn misspelled_overrides(&self) -> Vec<String> {
-        let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
+        let Some(content) = self.content.as_ref().filter(|_| !self.has_shared_policy) else { return Vec::new() };
         let selected = self.policy.selected_crawlers();
         let misspelled = selected
             .filter_map(|(setting, crawlers)| Some(format!("the {setting} for {}", content.problem_with(&crawlers)?)));
@@ -131,7 +131,7 @@ impl Snapshot {
     /// limits no request. The list is always empty for a file of a
     /// [`Directory`](crate::source::Directory).
     pub fn settings_without_effect(&self) -> Vec<String> {
-        let Some(content) = self.content.as_ref().filter(|_| !self.is_one_of_many) else { return Vec::new() };
+        let Some(content) = self.content.as_ref().filter(|_| !self.has_shared_policy) else { return Vec::new() };
         let rules =
             || content.robots().groups().flat_map(Group::rules).filter(|rule| rule.access() == Access::Disallow);
         let is_idle =
@@ -228,7 +228,7 @@ impl Snapshot {
     /// ([`Override::until`]).
     pub fn ended_overrides(&self) -> Vec<String> {
         let line = |(over, end): (String, _)| {
-            format!("the {over} ended {end} and no longer has any effect", end = clock::shown(end))
+            format!("the {over} ended {end} and no longer has any effect", end = clock::format_time(end))
         };
         self.policy.ended_overrides(self.clock.now()).map(line).collect()
     }
@@ -236,7 +236,7 @@ impl Snapshot {
     /// Returns whether the rules are enforced. If the result is `Off`, every request passes without
     /// being judged. Requests for `/robots.txt` are still answered.
     pub fn enforcement(&self) -> Enforcement {
-        self.switches.together()
+        self.switches.effective()
     }
 
     /// Returns the end of the grace period, during which new restrictions are observed but not
@@ -251,14 +251,14 @@ impl Snapshot {
     /// because they disallow paths that were allowed before. Returns 0 if no grace period is
     /// running.
     pub fn grace_rules(&self) -> usize {
-        self.running_grace().map_or(0, |_| self.young.count)
+        self.running_grace().map_or(0, |_| self.rules_in_grace.count)
     }
 
     /// Returns the number of rules in their grace period, but only on the first call for a version;
     /// later calls return `None`. Call this function when a request passes because of a grace
     /// period.
     pub(crate) fn first_in_grace(&self) -> Option<usize> {
-        self.young.report_once().then_some(self.young.count)
+        self.rules_in_grace.report_once().then_some(self.rules_in_grace.count)
     }
 
     fn running_grace(&self) -> Option<&Grace> {
@@ -282,7 +282,7 @@ impl Snapshot {
 
     /// Counts a request that was refused because of a rate limit, and returns the number of
     /// requests that were refused before.
-    pub(crate) fn refused_for_its_pace(&self) -> u32 {
+    pub(crate) fn count_rate_limit_refusal(&self) -> u32 {
         self.buckets.refused()
     }
 

@@ -135,7 +135,11 @@ impl Appending {
             let is_held = |part: &[u8]| fragments.iter().any(|held| held.title.as_bytes() == part);
             let is_own = |part: &[u8]| Fragment::titles_in(version.bytes()).any(|own| own == part);
             if Fragment::titles_in(before).any(|part| !is_held(part) && !is_own(part)) {
-                return Candidate::Rejected(Rejection::because(RejectionKind::NotAppended, &**title, &version.origin));
+                return Candidate::Rejected(Rejection::with_reason(
+                    RejectionKind::NotAppended,
+                    &**title,
+                    &version.origin,
+                ));
             }
         }
         let (appended, places) = robots.append(&fragments);

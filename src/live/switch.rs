@@ -27,7 +27,7 @@ struct Switch {
     joined: Mutex<JoinedSites>,
     /// This mutex is locked while the switch is changed and written, so that concurrent changes are
     /// written in order.
-    turning: Mutex<()>,
+    change_lock: Mutex<()>,
 }
 
 pub(super) trait Switched: Send + Sync {
@@ -51,7 +51,7 @@ struct JoinedSites {
 impl KillSwitch {
     pub(super) fn standing(enforcement: Enforcement, why: Option<String>) -> Self {
         let joined = Mutex::new(JoinedSites { enforcement, why, sites: Vec::new() });
-        Self(Arc::new(Switch { joined, turning: Mutex::default() }))
+        Self(Arc::new(Switch { joined, change_lock: Mutex::default() }))
     }
 
     /// Returns the position of the switch.
@@ -68,13 +68,18 @@ impl KillSwitch {
     /// Sets the position like [`KillSwitch::set_enforcement`], but for a change that a program
     /// makes instead of an operator. The reason `why` is added to the history of each site.
     pub fn set_enforcement_because(&self, enforcement: Enforcement, why: Option<String>) {
-        self.turn(enforcement, why, || {});
+        self.change_position(enforcement, why, || {});
     }
 
     /// Changes the position of the switch in every site, and then calls `write`, which must save
     /// the position.
-    pub(super) fn turn<R>(&self, enforcement: Enforcement, why: Option<String>, write: impl FnOnce() -> R) -> R {
-        let turning = self.0.turning.lock();
+    pub(super) fn change_position<R>(
+        &self,
+        enforcement: Enforcement,
+        why: Option<String>,
+        write: impl FnOnce() -> R,
+    ) -> R {
+        let change_lock = self.0.change_lock.lock();
         // `sites` may contain the last reference to a site. Dropping this reference writes the
         // state of the site to disk, so `sites` is dropped only after both locks are released.
         let mut sites = Vec::new();
@@ -90,7 +95,7 @@ impl KillSwitch {
             std::mem::replace(&mut joined.enforcement, enforcement)
         };
         let written = write();
-        drop(turning);
+        drop(change_lock);
         if before != enforcement {
             sites.iter().for_each(|site| site.record_switch(enforcement, "every site", why.as_deref()));
         }
@@ -149,7 +154,7 @@ impl Switches {
         }
     }
 
-    pub(super) const fn together(self) -> Enforcement {
+    pub(super) const fn effective(self) -> Enforcement {
         match self {
             Self { site: Enforcement::On, shared_off: 0 } => Enforcement::On,
             _ => Enforcement::Off,
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_that_is_dropped_while_the_switch_is_turned_is_dropped_without_its_lock() {
+    fn a_site_dropped_while_the_switch_is_set_is_dropped_without_the_lock_of_the_switch() {
         let switch = KillSwitch::default();
         let (dropped, receiver) = mpsc::channel();
         let site = Arc::new(Leaving { own: Mutex::default(), switch: switch.clone(), dropped });

@@ -222,8 +222,8 @@ impl<S> LiveBuilder<S> {
     /// opening the site. An override that has no effect on the site's file is not reported, because
     /// it may be meant for the file of another site. `/HOST` is appended to the site's name in the
     /// state directory, unless the name is the host or already ends in `/HOST`.
-    pub(super) fn one_of_many(mut self, host: &str) -> Self {
-        self.settings.is_one_of_many = true;
+    pub(super) fn with_shared_policy(mut self, host: &str) -> Self {
+        self.settings.has_shared_policy = true;
         if let Some((_, name)) = &mut self.settings.state {
             let is_named_by_host = name.strip_suffix(host).is_some_and(|site| site.is_empty() || site.ends_with('/'));
             if !is_named_by_host {
@@ -296,7 +296,7 @@ impl Source for InlineText {
 
     fn reload(&self, completion: Arc<Completion>) {
         if let Some(site) = self.site.upgrade() {
-            Site::reload_apart(site, completion, |site| site.reload(|_| true));
+            Site::reload_on_thread(site, completion, |site| site.reload(|_| true));
         }
     }
 }

@@ -55,11 +55,11 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// Returns the time until a file with this modification time counts as complete; `None` if it
 /// already does.
-pub(super) fn unrest(modified: SystemTime) -> Option<Duration> {
-    unrest_at(SystemTime::now(), modified)
+pub(super) fn time_until_complete(modified: SystemTime) -> Option<Duration> {
+    time_until_complete_at(SystemTime::now(), modified)
 }
 
-pub(super) fn unrest_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
+pub(super) fn time_until_complete_at(now: SystemTime, modified: SystemTime) -> Option<Duration> {
     match now.duration_since(modified) {
         Ok(age) => QUIET.checked_sub(age),
         Err(ahead) => Some(ahead.duration() + QUIET).filter(|_| ahead.duration() <= MAX_CLOCK_LEAD),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_readable_regular_file_of_bounded_size_is_read() {
+    fn only_a_regular_file_of_limited_size_is_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         assert_eq!(kind(&path), RejectionKind::Missing);
@@ -94,19 +94,19 @@ mod tests {
     }
 
     #[test]
-    fn what_was_changed_a_moment_ago_has_to_rest_regardless_of_its_date() {
+    fn a_recently_modified_file_counts_as_complete_only_after_a_quiet_period() {
         let (now, second) = (SystemTime::now(), Duration::from_secs(1));
-        assert_eq!(unrest_at(now, now), Some(QUIET));
-        assert_eq!(unrest_at(now, now - QUIET / 4), Some(QUIET * 3 / 4));
-        assert_eq!(unrest_at(now, now - second), None);
-        assert_eq!(unrest_at(now, now + second), Some(second + QUIET), "a clock that is ahead");
-        assert_eq!(unrest_at(now, now + 3600 * second), None, "it would never rest");
-        assert_eq!(unrest(now - second), None);
+        assert_eq!(time_until_complete_at(now, now), Some(QUIET));
+        assert_eq!(time_until_complete_at(now, now - QUIET / 4), Some(QUIET * 3 / 4));
+        assert_eq!(time_until_complete_at(now, now - second), None);
+        assert_eq!(time_until_complete_at(now, now + second), Some(second + QUIET), "a clock that is ahead");
+        assert_eq!(time_until_complete_at(now, now + 3600 * second), None, "it would never rest");
+        assert_eq!(time_until_complete(now - second), None);
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_fifo_or_a_loop_of_links_does_not_block() {
+    fn reading_a_fifo_or_a_loop_of_links_does_not_block() {
         let folder = tempfile::tempdir().expect("a folder");
         let fifo = folder.path().join("fifo");
         let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo runs");

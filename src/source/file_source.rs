@@ -95,7 +95,7 @@ impl SiteSource for FileSource {
         // If the site already has versions, an earlier process has read the file. So a missing file
         // is probably just being replaced.
         if let Some(file) = opened.as_ref().filter(|_| site.has_versions()) {
-            await_name(&file.path);
+            wait_for_file(&file.path);
         }
         site.start()?;
         if let Some(file) = opened {
@@ -113,8 +113,8 @@ impl Source for OpenFile {
     fn reload(&self, completion: Arc<Completion>) {
         if let Some(site) = self.site.upgrade() {
             let path = self.path.clone();
-            Site::reload_apart(site, completion, move |site| {
-                await_name(&path);
+            Site::reload_on_thread(site, completion, move |site| {
+                wait_for_file(&path);
                 reload_once_quiet(site)
             });
         }
@@ -128,10 +128,10 @@ impl Source for OpenFile {
 /// Waits for a missing file to appear, because another program may be replacing the file, as in `mv
 /// robots.txt old; mv new robots.txt`. Waits only if the folder was changed recently, and at most
 /// for `MAX_WAIT`.
-fn await_name(path: &Path) {
+fn wait_for_file(path: &Path) {
     let is_missing = || fs::metadata(reach(path)).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let rest = || file::unrest(fs::metadata(reach(folder)).ok()?.modified().ok()?);
+    let rest = || file::time_until_complete(fs::metadata(reach(folder)).ok()?.modified().ok()?);
     let end = Instant::now() + MAX_WAIT;
     while is_missing() && Instant::now() < end {
         let Some(rest) = rest() else { return };
@@ -148,7 +148,7 @@ fn reload_once_quiet(site: &Site) -> Reload {
     if let Some(first) = &first {
         // The length of the pause depends on the file's modification time. The pause itself is
         // measured with a monotonic clock.
-        let rest = first.modified.and_then(file::unrest).unwrap_or_default();
+        let rest = first.modified.and_then(file::time_until_complete).unwrap_or_default();
         let quiet = Instant::now() + rest;
         while site.live_source() != Some(first.hash()) {
             let rest = quiet.saturating_duration_since(Instant::now());
@@ -158,15 +158,15 @@ fn reload_once_quiet(site: &Site) -> Reload {
             std::thread::sleep(rest.min(LOOK_AGAIN));
         }
     }
-    site.reload(|again| may_be_taken(first.as_ref(), again, SystemTime::now()))
+    site.reload(|again| may_be_published(first.as_ref(), again, SystemTime::now()))
 }
 
 /// Reports whether a version may be published. Returns `true` if the first read found the same
 /// content, or if the first read failed and the file now counts as complete.
-fn may_be_taken(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
+fn may_be_published(first: Option<&Version>, again: &Version, now: SystemTime) -> bool {
     match first {
         Some(first) => first.hash() == again.hash(),
-        None => again.modified.and_then(|modified| file::unrest_at(now, modified)).is_none(),
+        None => again.modified.and_then(|modified| file::time_until_complete_at(now, modified)).is_none(),
     }
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[cfg(not(feature = "watch"))]
     #[test]
-    fn without_the_feature_watch_the_status_says_that_changes_are_not_noticed() {
+    fn without_the_watch_feature_the_status_reports_that_changes_are_not_noticed() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         fs::write(&path, "User-agent: *\nDisallow: /a\n").expect("a file");
@@ -185,14 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_a_moment_ago_is_taken_only_once_it_is_left_alone() {
+    fn a_file_is_published_if_two_reads_agree_or_it_became_readable_and_is_complete() {
         let version = |text: &str, modified| Version::new(text.as_bytes(), &"robots.txt".into(), Some(modified));
         let now = SystemTime::now();
         let whole = version("User-agent: *\nDisallow: /\n", now);
         let half = version("User-agent: *\n", now);
-        assert!(may_be_taken(Some(&whole), &whole, now));
-        assert!(!may_be_taken(Some(&whole), &half, now));
-        assert!(!may_be_taken(None, &half, now));
-        assert!(may_be_taken(None, &version("User-agent: *\n", now - file::QUIET * 2), now));
+        assert!(may_be_published(Some(&whole), &whole, now));
+        assert!(!may_be_published(Some(&whole), &half, now));
+        assert!(!may_be_published(None, &half, now));
+        assert!(may_be_published(None, &version("User-agent: *\n", now - file::QUIET * 2), now));
     }
 }

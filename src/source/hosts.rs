@@ -143,7 +143,7 @@ impl<T> HostMap<T> {
         };
         ports.add(port, place).map_err(|()| error(REPEATED))?;
         if wildcard {
-            self.deepest = self.deepest.max(survey(name.as_bytes()).0);
+            self.deepest = self.deepest.max(scan_name(name.as_bytes()).0);
         }
         // The Unicode form is inserted, too, because some clients send this form, although the
         // standards do not allow it.
@@ -226,7 +226,7 @@ impl<T> HostMap<T> {
         if name.len() > MAX_NAME {
             return None;
         }
-        let (dots, has_capitals) = survey(name);
+        let (dots, has_capitals) = scan_name(name);
         if !has_capitals {
             return self.named(name, dots, port);
         }
@@ -308,7 +308,7 @@ fn fault_in(pattern: &str) -> &'static str {
 
 /// Returns the number of dots in a name, and whether it has capital letters. The loop has no
 /// branches, so the compiler can vectorise it (16 bytes at a time).
-fn survey(name: &[u8]) -> (usize, bool) {
+fn scan_name(name: &[u8]) -> (usize, bool) {
     let (mut dots, mut capitals) = (0_u16, 0_u8);
     for byte in name.iter().take(MAX_NAME) {
         dots += u16::from(*byte == b'.');
@@ -448,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exact_before_longest_wildcard_before_any() {
+    fn an_exact_host_precedes_the_longest_wildcard_which_precedes_any_host() {
         let mut hosts = HostMap::new();
         for (pattern, value) in [
             ("a.example.com", 1),
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn an_invalid_or_repeated_host_pattern_is_refused() {
         let mut hosts = HostMap::new();
         for pattern in [
             "",
@@ -560,7 +560,7 @@ mod tests {
 
     #[cfg(feature = "idn")]
     #[test]
-    fn a_name_of_another_script_is_its_ascii_form() {
+    fn a_non_ascii_host_name_equals_its_ascii_form() {
         let mut hosts = HostMap::new();
         hosts.insert("M\u{fc}nchen.de", 1).expect("a host");
         let repeated = hosts.insert("xn--mnchen-3ya.de", 2).expect_err("repeated").to_string();
@@ -572,7 +572,7 @@ mod tests {
 
     #[cfg(not(feature = "idn"))]
     #[test]
-    fn a_name_of_another_script_names_the_feature_that_it_takes() {
+    fn the_error_for_a_non_ascii_host_contains_the_idn_feature() {
         let mut hosts = HostMap::new();
         let error = hosts.insert("*.m\u{fc}nchen.de", ()).expect_err("the feature is off");
         assert_eq!(

@@ -30,7 +30,7 @@ fn headers(name: &str) -> [String; 3] {
 }
 
 #[test]
-fn every_listed_ai_agent_has_a_row_and_obeys_a_group_of_its_name() {
+fn every_listed_ai_agent_has_a_registry_row_and_obeys_a_group_of_its_name() {
     let mut failures = Vec::new();
     for name in AI_AGENTS.lines() {
         let token = ProductToken::from_name(name.as_bytes()).unwrap();
@@ -123,7 +123,7 @@ fn a_crawler_built_with_a_framework_obeys_its_own_group_and_then_the_frameworks(
 
 /// Tests words that are names of agents, and that programs on people's computers also send.
 #[test]
-fn an_everyday_word_is_only_recognised_as_its_operator_sends_it() {
+fn a_crawler_named_by_an_everyday_word_is_recognised_only_in_its_operators_header() {
     let chrome = "AppleWebKit/537.36 (KHTML, like Gecko)";
     for (name, header) in [
         (

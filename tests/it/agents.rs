@@ -53,7 +53,7 @@ fn group(names: &[&str], header: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn whole_headers_are_recognised() {
+fn complete_real_headers_are_recognised_as_in_the_test_cases() {
     let nobody = recognizer(&file(&[]));
     let mut failures = Vec::new();
     for case in cases() {
@@ -80,7 +80,7 @@ fn whole_headers_are_recognised() {
 }
 
 #[test]
-fn no_browser_or_app_obeys_a_group_of_everyday_words() {
+fn a_group_named_by_an_everyday_word_applies_to_no_browser_or_app() {
     for case in cases().filter(|case| matches!(case["class"].as_str(), Some("browser" | "app"))) {
         let ua = case["ua"].as_str().unwrap();
         assert_eq!(group(HOSTILE_NAMES, ua.as_bytes()), None, "{ua}");
@@ -88,7 +88,7 @@ fn no_browser_or_app_obeys_a_group_of_everyday_words() {
 }
 
 #[test]
-fn odd_headers_do_not_bypass_a_group() {
+fn malformed_or_unusual_headers_do_not_bypass_a_group() {
     let plain = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0 Safari/537.36";
     let mut odd: Vec<Vec<u8>> = vec![
         b"ExampleBot/1.0".to_vec(),
@@ -132,7 +132,7 @@ fn replace(header: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn no_name_hides_behind_others() {
+fn a_crawler_name_is_recognised_next_to_other_names() {
     for (name, header) in [
         ("GPTBot", "CCBot Bytespider ClaudeBot PetalBot GPTBot/1.2"),
         ("AcmeBot", "CCBot AcmeBot/1.0"),
@@ -147,7 +147,7 @@ fn no_name_hides_behind_others() {
 }
 
 #[test]
-fn a_line_with_hundreds_of_names_is_judged_for_each_in_time() {
+fn the_last_of_over_100_names_in_a_header_decides_within_half_a_second() {
     let names = Registry::builtin().crawlers().filter(|row| row.requires.is_empty());
     let mut header = String::new();
     for name in names.filter_map(|row| row.header_names.first()).filter(|name| !name.eq_ignore_ascii_case("GPTBot")) {
@@ -171,7 +171,7 @@ fn a_line_with_hundreds_of_names_is_judged_for_each_in_time() {
 }
 
 #[test]
-fn cost_stays_linear() {
+fn recognition_time_grows_linearly_with_the_header_length() {
     let recognizer = recognizer(&file(&["ExampleBot", "foo", "a-a", "Sogou web spider", "Daum"]));
     let time = |bytes: usize, [start, unit, end]: [&str; 3]| {
         let header = [start, &unit.repeat(bytes / unit.len()), end].concat();
@@ -208,7 +208,7 @@ fn cost_stays_linear() {
 }
 
 #[test]
-fn many_files_share_the_registry() {
+fn recognizers_of_many_files_share_one_registry() {
     // Memory is not measured directly. It is enough that the names of the registry are not copied.
     let names: Vec<String> = (0..10).map(|n| format!("ExampleBot{n}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -233,7 +233,7 @@ fn every_example_of_the_registry_is_recognised_as_its_crawler() {
 }
 
 #[test]
-fn a_group_naming_a_preview_or_federated_server_applies_to_its_headers() {
+fn a_group_that_names_a_preview_crawler_applies_to_its_example_headers() {
     let previews = Registry::builtin().crawlers().filter(|crawler| crawler.category == Category::Preview);
     let mut asked = 0;
     for crawler in previews {
@@ -248,7 +248,7 @@ fn a_group_naming_a_preview_or_federated_server_applies_to_its_headers() {
 }
 
 #[test]
-fn real_headers_name_one_crawler_apart_from_a_few() {
+fn real_headers_name_one_crawler_except_barkrowler_with_bubing() {
     let nobody = recognizer(&file(&[]));
     let examples = Registry::builtin().crawlers().flat_map(|crawler| crawler.examples.iter().cloned());
     let headers = cases().map(|case| case["ua"].as_str().unwrap().to_owned());
@@ -265,7 +265,7 @@ fn real_headers_name_one_crawler_apart_from_a_few() {
 }
 
 #[test]
-fn crawlers_with_a_browsers_header_are_recognised_as_documented() {
+fn crawlers_that_send_a_browser_header_are_recognised_as_documented() {
     let nobody = recognizer(&file(&[]));
     let phone = "Mozilla/5.0 (Linux; Android 6.0.1; Nexus 5X Build/MMB29P) AppleWebKit/537.36 (KHTML, like Gecko) \
                  Chrome/141.0.7390.122 Mobile Safari/537.36";
@@ -294,7 +294,7 @@ fn crawlers_with_a_browsers_header_are_recognised_as_documented() {
 }
 
 #[test]
-fn names_stand_for_the_tokens_that_crawlers_read() {
+fn a_group_name_with_a_version_or_a_whole_header_maps_to_the_crawlers_token() {
     let registry = Registry::builtin();
     let stands_for =
         |name: &str| registry.stands_for(name.as_bytes()).iter().map(ProductToken::to_string).collect::<Vec<_>>();

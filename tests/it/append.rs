@@ -154,7 +154,7 @@ impl Readers {
 }
 
 #[test]
-fn the_rule_holds_for_real_files_and_a_real_list() {
+fn an_appended_list_affects_only_crawlers_that_real_files_do_not_name() {
     let every = if crate::is_long() { 1 } else { 60 };
     let files: Vec<_> = cases("robots_files.jsonl.gz").into_iter().step_by(every).collect();
     let body = |case: &serde_json::Value| {
@@ -217,7 +217,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if crate::is_long() { 800 } else { 250 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_rule_holds_for_any_file_and_list(file in lines(), list in lines(), has_bom in any::<bool>()) {
+    fn an_appended_list_affects_only_crawlers_that_the_file_does_not_name(file in lines(), list in lines(), has_bom in any::<bool>()) {
         let file = if has_bom { format!("\u{feff}{file}") } else { file };
         if let Ok(list) = Fragment::parse("list", &list) {
             hold_the_rule(file.as_bytes(), &list, &mut Counts::default());
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_cause_a_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn appending_arbitrary_bytes_keeps_the_file_and_does_not_panic(file in prop::collection::vec(any::<u8>(), 0..200), list in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(list) = Fragment::parse("list", &list) {
             let (appended, _) = RobotsTxt::parse(file.clone()).append(&[list]);
             prop_assert!(appended.starts_with(&file));
@@ -263,7 +263,7 @@ mod live {
     }
 
     #[test]
-    fn a_list_that_appears_later_or_changes_makes_a_new_version() {
+    fn a_list_that_appears_later_or_changes_publishes_a_new_version() {
         let appendix = Appendix::new(["ai.txt"]);
         let live = LiveRobots::text(OWN).append(&appendix).open().expect("a robots.txt");
         assert_eq!(served(&live), OWN, "nothing was live before, so the file alone is served");
@@ -329,7 +329,7 @@ mod live {
     }
 
     #[test]
-    fn an_unread_list_does_not_hold_edits_after_a_restart() {
+    fn an_unread_list_holds_edits_after_a_restart_only_if_the_live_version_contains_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("robots.txt");
         let open = |appendix: &Appendix| start(folder.path(), appendix);

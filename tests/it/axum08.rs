@@ -80,7 +80,7 @@ fn nested(layer: &RobotsLayer) -> Vec<(&'static str, Router)> {
 }
 
 #[tokio::test]
-async fn a_disallowed_crawler_is_refused_wherever_the_layer_is_nested() {
+async fn a_disallowed_crawler_is_refused_at_every_place_of_the_layer_in_nested_routers() {
     let live = live("User-agent: GPTBot\nDisallow: /a/b/drafts/\n", Mode::Refuse);
     for (place, app) in nested(&RobotsLayer::for_axum08(&live)) {
         for prefix in ["", "http://example.com"] {
@@ -151,7 +151,7 @@ async fn requests_judged_only_in_a_nested_router_are_counted() {
 }
 
 #[tokio::test]
-async fn only_the_outermost_router_has_a_robots_txt() {
+async fn only_the_outermost_router_serves_robots_txt() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
     let inner = Router::new().nest("/a", Router::new().fallback(async || "the fallback").layer(layer.clone()));
     let response = inner.clone().oneshot(request("/a/robots.txt", GPTBOT)).await.unwrap();
@@ -166,7 +166,7 @@ async fn only_the_outermost_router_has_a_robots_txt() {
 
 /// Tests the table in `docs/src/howto/library.md`. `ours` and `theirs` are the routes of two teams.
 #[tokio::test]
-async fn the_final_fallback_of_the_app_decides_about_robots_txt() {
+async fn robots_txt_is_served_only_if_the_layer_wraps_the_final_fallback() {
     let layer = RobotsLayer::for_axum08(live(
         "User-agent: GPTBot\nDisallow: /cart\nDisallow: /shop/cart\nDisallow: /account\n",
         Mode::Refuse,
@@ -225,7 +225,7 @@ fn in_two_layers(outer: RobotsLayer, inner: RobotsLayer) -> Router {
 }
 
 #[tokio::test]
-async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
+async fn two_axum_layers_judge_once_if_the_inner_one_adds_no_site_and_no_observer() {
     for mode in [Mode::Observe, Mode::Tag] {
         let counts = Counts::default();
         let site = live(FILE, mode);
@@ -270,7 +270,7 @@ async fn two_layers_over_the_same_sites_judge_once_and_over_others_twice() {
 }
 
 #[tokio::test]
-async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
+async fn each_observer_of_nested_layers_is_notified_once() {
     let (shared, own) = (Counts::default(), Counts::default());
     let count = |counts: &Counts| {
         let (judged, observed) = (counts.judged.clone(), counts.observed.clone());
@@ -302,7 +302,7 @@ async fn an_inner_layers_own_observers_are_notified_and_the_shared_ones_once() {
 }
 
 #[tokio::test]
-async fn an_exemption_of_an_outer_layer_does_not_apply_inside() {
+async fn an_exemption_in_an_outer_layer_does_not_exempt_the_request_in_an_inner_layer() {
     let policy = Policy::builder()
         .mode(Mode::Refuse)
         .exempt_networks(["10.0.0.0/8"])
@@ -407,7 +407,7 @@ async fn an_inner_layer_judges_a_changed_request_again() {
 
 /// `User-Agent` lines that a trusted proxy kept are treated like the request's own.
 #[tokio::test]
-async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
+async fn an_inner_layer_judges_again_if_a_proxys_user_agent_lines_have_changed() {
     type Kept = Vec<HeaderValue>;
     let kept = |lines: &[&'static str]| lines.iter().map(|line| HeaderValue::from_static(line)).collect::<Kept>();
     let counts = Counts::default();
@@ -436,7 +436,7 @@ async fn an_inner_layer_judges_again_if_a_proxys_lines_have_changed() {
 }
 
 #[tokio::test]
-async fn a_mark_copied_to_another_request_has_no_effect() {
+async fn a_request_with_the_copied_extensions_of_a_judged_request_is_judged() {
     let layer = RobotsLayer::for_axum08(live(FILE, Mode::Refuse));
     let inner = pages().layer(layer.clone());
     let copy = from_fn_with_state(inner, async |State(inner): State<Router>, outside: Request, _: Next| -> Response {
@@ -450,7 +450,7 @@ async fn a_mark_copied_to_another_request_has_no_effect() {
 }
 
 #[tokio::test]
-async fn a_function_of_the_application_judges_once_too() {
+async fn an_application_middleware_on_two_nested_routers_judges_a_request_once() {
     async fn robots(State(layer): State<RobotsLayer>, mut request: Request, next: Next) -> Response {
         match layer.respond(&mut request) {
             Some(response) => response.map(Body::from),
@@ -466,7 +466,7 @@ async fn a_function_of_the_application_judges_once_too() {
 }
 
 #[tokio::test]
-async fn an_inner_layer_adds_its_extension_even_if_an_outer_one_has_judged() {
+async fn an_inner_layer_adds_its_extension_even_if_an_outer_layer_has_judged_the_request() {
     use tower_robots::layer::Record;
     let site = live(FILE, Mode::Observe);
     let outer = RobotsLayer::for_axum08(site.clone());
@@ -485,7 +485,7 @@ async fn an_inner_layer_adds_its_extension_even_if_an_outer_one_has_judged() {
 }
 
 #[tokio::test]
-async fn an_inner_layer_that_checks_senders_judges_again_if_no_outer_one_does() {
+async fn an_impostor_is_refused_if_either_of_two_nested_layers_checks_senders() {
     let impostor = Identity::Refuted(Refutation::NotListed);
     let policy = Policy::builder().mode(Mode::Refuse).impostors(Impostors::Refuse).build();
     let live = LiveRobots::text(FILE).policy(policy).open().unwrap();
@@ -500,7 +500,7 @@ async fn an_inner_layer_that_checks_senders_judges_again_if_no_outer_one_does() 
 }
 
 #[tokio::test]
-async fn a_handler_learns_which_crawler_asks() {
+async fn a_handler_can_extract_the_name_of_the_crawler_that_sends_the_request() {
     let name = async |crawler: Option<CrawlerRequest>| {
         crawler.map_or("nobody".to_owned(), |crawler| crawler.name().to_owned())
     };

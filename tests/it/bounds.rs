@@ -41,7 +41,7 @@ fn filled(mut file: String, mut line: impl FnMut(usize) -> String) -> String {
 }
 
 #[test]
-fn tokens_that_share_a_large_group_do_not_copy_it() {
+fn a_large_group_is_not_copied_for_each_of_its_user_agents() {
     // The file has one group with many tokens and many rules, and a small group for each token.
     let mut file = String::new();
     for token in 0..5000 {
@@ -64,7 +64,7 @@ fn tokens_that_share_a_large_group_do_not_copy_it() {
 }
 
 #[test]
-fn tokens_that_share_a_large_group_do_not_compile_its_usage_lines_again() {
+fn usage_lines_of_a_large_group_are_not_compiled_again_for_each_user_agent() {
     for (line, count) in [
         ("License: x\n".to_owned(), 12_000),
         ("License: https://example.com/license\n".to_owned(), 4000),
@@ -79,7 +79,7 @@ fn tokens_that_share_a_large_group_do_not_compile_its_usage_lines_again() {
 }
 
 #[test]
-fn many_sets_of_many_groups_do_not_multiply() {
+fn many_different_sets_of_groups_compile_in_limited_time_and_memory() {
     // Each token is missing from another group, so no two tokens have the same set of groups.
     let mut file = String::new();
     for group in 0..150 {
@@ -116,7 +116,7 @@ fn a_file_with_one_kind_of_line_compiles_in_limited_time_and_space() {
 }
 
 #[test]
-fn hostile_wildcards_are_judged_exactly_and_in_time() {
+fn hostile_wildcards_get_exact_verdicts_in_limited_time() {
     // Ten bits, encoded in each pattern, make all rules different. The final literal occurs in the
     // path only at the start.
     let either = |at: usize| (0..10).map(|bit| if at >> bit & 1 == 0 { "*a" } else { "*aa" }).collect::<String>();
@@ -129,7 +129,7 @@ fn hostile_wildcards_are_judged_exactly_and_in_time() {
 }
 
 #[test]
-fn many_forms_are_judged_by_hostile_rules_in_time() {
+fn a_path_with_many_forms_is_judged_by_hostile_rules_in_limited_time() {
     let target = "/%5Ca%2F/%/;/%2F../0//..;%2Fu/%5C0%u002e/2/.%/u/..%2FF/.;//../../../%//.%2F..";
     let long = target.replacen("/2/", &format!("/{}/", "ab".repeat(4000)), 1);
     let near: String = (0..16_000).map(|at| format!("Allow: /*a{at:04x}*b\n")).collect();
@@ -157,7 +157,7 @@ fn bytes_that_are_in_no_pattern_do_not_match() {
 }
 
 #[test]
-fn a_path_with_part_of_every_wildcard_still_finds_the_one_that_matches() {
+fn the_matching_wildcard_is_found_if_the_path_contains_a_part_of_every_wildcard() {
     for count in [10, 17, 30, 60, 300] {
         let part = |at: usize| format!("-{at:03}");
         let vain: String = (0..count).map(|at| format!("Disallow: /*{}*and a longer end\n", part(at))).collect();

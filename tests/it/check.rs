@@ -19,7 +19,7 @@ fn found(file: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn ordinary_files_are_clean() {
+fn ordinary_files_have_no_findings() {
     for file in [
         "User-agent: *\nDisallow:\n",
         "# Everything is allowed.\n",
@@ -61,7 +61,7 @@ fn findings_have_the_right_position() {
 }
 
 #[test]
-fn the_report_knows_its_worst() {
+fn the_report_returns_its_worst_severity_and_counts_findings_per_severity() {
     let report = checked(b"User-agent: a\nDisallow: /\n");
     assert_eq!((report.worst(), report.count(Severity::Note)), (Some(Severity::Note), 1));
     let report = checked(b"User-agent: a\nDisallow: /\nDisallow: x\nfoo: x\n");
@@ -83,7 +83,7 @@ fn options_turn_lints_off_and_change_their_severity() {
 }
 
 #[test]
-fn a_file_of_rubbish_has_a_bounded_report() {
+fn a_report_lists_a_bounded_number_of_findings_and_counts_the_rest() {
     let report = checked(&[&b"User-agent: *\nDisallow:\n"[..], &b"rubbish\n".repeat(10_000)].concat());
     assert_eq!(report.findings.len(), Finding::MAX_PER_LINT);
     assert_eq!(report.count(Severity::Error), 10_000);
@@ -110,12 +110,12 @@ fn hold_invariants(file: &[u8]) {
 
 proptest! {
     #[test]
-    fn any_bytes_are_checked(file in proptest::collection::vec(any::<u8>(), 0..600)) {
+    fn the_findings_of_any_bytes_are_sorted_and_inside_the_file(file in proptest::collection::vec(any::<u8>(), 0..600)) {
         hold_invariants(&file);
     }
 
     #[test]
-    fn any_lines_are_checked(
+    fn the_findings_of_any_lines_are_sorted_and_inside_the_file(
         file in "((user-agent|Useragent|disallow|ALLOW|sitemap|host|foo|http)?[ \t]?:?[ \t]?[/*$a-z0-9:# \u{0}\u{e9}]{0,8}(\r|\n|\r\n)){0,20}"
     ) {
         hold_invariants(file.as_bytes());
@@ -125,7 +125,7 @@ proptest! {
 /// Checks the files of the shared case data, if it exists: one in thirty, or all with
 /// `ROBOTSD_LONG`.
 #[test]
-fn real_files_are_checked() {
+fn the_findings_of_real_files_are_sorted_and_inside_the_file() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../shared/cases/robots_files.jsonl.gz");
     if !path.exists() && std::env::var_os("CI").is_none() {
         return println!("skipped: {} is not there", path.display());

@@ -34,7 +34,7 @@ fn stated() -> Vec<(String, usize)> {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_crate_page_states_the_dependencies_of_each_feature() {
+fn the_crate_page_states_the_number_of_dependencies_of_each_feature() {
     let layer = crates("layer").len();
     let counted = |feature: &str| match feature {
         "layer" => layer,

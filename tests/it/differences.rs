@@ -19,7 +19,7 @@ fn allowed(file: impl AsRef<[u8]>, token: &str, path: &str) -> [bool; 3] {
 }
 
 #[test]
-fn ours_a_name_is_compared_whole() {
+fn ours_a_user_agent_name_is_compared_in_full() {
     let file = "user-agent: MJ12bot\nuser-agent: 008\ndisallow: /";
     assert_eq!(allowed(file, "mj12bot", "/"), [true, false, false]);
     assert_eq!(allowed(file, "mj", "/"), [false, true, true]);
@@ -38,7 +38,7 @@ fn ours_escapes_in_patterns_are_normalised() {
 }
 
 #[test]
-fn ours_priority_is_that_of_the_pattern_as_written() {
+fn ours_the_priority_of_a_rule_is_the_length_of_the_pattern_as_written() {
     // The priority counts the bytes as written. `/%61` has four bytes like `/abc`, so the allow
     // rule wins the tie. `/%61%62` has seven bytes and wins, although it is compared as `/ab`.
     let file = "user-agent: a\ndisallow: /%61\nallow: /abc\nallow: /a";
@@ -47,7 +47,7 @@ fn ours_priority_is_that_of_the_pattern_as_written() {
 }
 
 #[test]
-fn ours_an_escaped_star_or_dollar_is_the_literal_one() {
+fn ours_an_escaped_star_or_dollar_matches_the_literal_character() {
     let file = "user-agent: a\ndisallow: /a%2Ab\ndisallow: /c%24";
     assert_eq!(allowed(file, "a", "/a*b"), [true, false, false]);
     assert_eq!(allowed(file, "a", "/axb"), [true, true, true]);
@@ -55,7 +55,7 @@ fn ours_an_escaped_star_or_dollar_is_the_literal_one() {
 }
 
 #[test]
-fn ours_bytes_beyond_the_limit_do_not_count() {
+fn ours_bytes_beyond_the_size_limit_are_ignored() {
     let head = "user-agent: a\ndisallow: /a\n";
     let file = |tail: &str| {
         let filler = Reading::STANDARD_LIMIT - head.len() - tail.len();

@@ -65,7 +65,7 @@ impl Folder {
 }
 
 #[test]
-fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
+fn each_file_defines_a_site_and_the_fallback_file_applies_to_all_other_hosts() {
     let folder = Folder::with(&[
         ("example.com.txt", "# a\n"),
         ("example.com_8080.txt", "# b\n"),
@@ -95,7 +95,7 @@ fn each_file_is_a_site_and_the_fallback_is_every_other_host() {
 }
 
 #[test]
-fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
+fn a_new_file_creates_a_site_and_a_removed_files_site_keeps_its_version() {
     let folder = Folder::with(&[("a.test.txt", "# a\n")]);
     assert!(folder.live("b.test").is_none());
     replace(&folder.path("b.test.txt"), "# b\n");
@@ -119,14 +119,14 @@ fn new_files_make_sites_and_removed_files_leave_the_last_good_version() {
 }
 
 #[test]
-fn a_fallback_with_another_ending_makes_a_site_when_it_is_created_later() {
+fn a_fallback_file_with_another_extension_creates_a_site_when_it_appears() {
     let folder = Folder::built(&[], |builder| builder.fallback("fallback.conf").poll_every(PATIENCE * 10));
     replace(&folder.path("fallback.conf"), "# a\n");
     folder.wait_for_body("other.test", "# a\n");
 }
 
 #[test]
-fn a_file_replaces_a_removed_file_of_the_same_host_in_another_spelling() {
+fn a_removed_file_is_replaced_by_a_file_with_another_spelling_of_the_same_host() {
     let folder = Folder::with(&[("EXAMPLE.COM.txt", "# removed\n"), ("example.com.txt", "# stays\n")]);
     assert_eq!(folder.body("example.com").as_deref(), Some("# removed\n"));
     fs::remove_file(folder.path("EXAMPLE.COM.txt")).unwrap();
@@ -174,7 +174,7 @@ fn each_host_has_its_own_name_in_the_state_directory() {
 /// Opening a site at startup and opening it later have different causes. The history also contains
 /// changes of the mode.
 #[test]
-fn the_history_says_why_a_site_was_opened_and_when_its_mode_changed() {
+fn the_history_contains_the_cause_of_opening_a_site_and_its_mode_changes() {
     let folder = Folder::with(&[("a.example.txt", "User-agent: *\nDisallow: /b\n")]);
     replace(&folder.path("b.example.txt"), "User-agent: *\nDisallow: /b\n");
     folder.wait_for("the second host", || folder.live("b.example").is_some());
@@ -212,7 +212,7 @@ fn a_half_written_new_file_is_not_accepted() {
 }
 
 #[test]
-fn one_bad_file_harms_no_other() {
+fn an_invalid_file_does_not_affect_the_sites_of_other_files() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     fs::write(path("good.test.txt"), "# good\n").unwrap();
@@ -253,7 +253,7 @@ fn one_bad_file_harms_no_other() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_listed_is_an_error_at_the_start_and_changes_nothing_later() {
+fn an_unlistable_folder_is_an_error_at_the_start_and_changes_no_site_later() {
     let nowhere = tempfile::tempdir().unwrap().path().join("nowhere");
     let error = Directory::new(&nowhere).open().unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
@@ -267,7 +267,7 @@ fn a_folder_that_cannot_be_listed_is_an_error_at_the_start_and_changes_nothing_l
 }
 
 #[test]
-fn a_storm_of_files_ends_with_every_site_in_its_last_version() {
+fn every_site_serves_its_last_version_after_a_burst_of_edits() {
     let watcher = Watcher::new();
     let folder = Folder::built(&[], |builder| builder.watcher(&watcher).poll_every(PATIENCE * 10));
     for round in 0..20 {
@@ -281,7 +281,7 @@ fn a_storm_of_files_ends_with_every_site_in_its_last_version() {
 }
 
 #[test]
-fn other_files_are_watched_by_the_same_rules() {
+fn the_watcher_reports_changes_of_any_file_until_the_watch_is_dropped() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.toml");
     fs::write(&path, "a = 1\n").unwrap();
@@ -333,7 +333,7 @@ fn a_callback_that_blocks_or_panics_does_not_delay_other_files() {
 }
 
 #[test]
-fn a_listener_that_panics_keeps_no_closed_site_published() {
+fn a_site_whose_invalid_file_is_removed_is_closed_even_if_a_listener_panics() {
     let folder = Folder::built(&[("good.test.txt", "# good\n"), ("bad.test.txt", "<html>")], |builder| {
         builder.poll_every(PATIENCE * 10).on_event(|event| {
             assert!(!matches!(event, DirectoryEvent::Removed { .. }), "as a test");

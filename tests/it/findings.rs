@@ -9,7 +9,7 @@ use tower_robots::live::{LiveRobots, Rejection};
 use crate::shared::cases;
 
 #[test]
-fn every_file_with_an_error_is_reported_wherever_it_goes_live() {
+fn every_file_with_an_error_is_reported_to_the_status_the_publisher_and_the_listener() {
     let (mut files, mut with_errors) = (0, 0);
     let every = if crate::is_long() { 1 } else { 30 };
     for case in cases("robots_files.jsonl.gz").into_iter().step_by(every) {

@@ -222,7 +222,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn any_bytes_are_fixed(file in any_bytes()) {
+    fn a_second_run_of_safe_fixes_changes_nothing_for_any_bytes(file in any_bytes()) {
         hold(&file, &[]);
         let _ = fix(&RobotsTxt::parse(file), &Options::new(), Safety::Unsafe);
     }

@@ -9,7 +9,7 @@ use tower_robots::policy::{Mode, Override, Policy, PolicyBuilder, RateMode};
 const FILE: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 #[test]
-fn a_site_is_opened_with_a_mode() {
+fn a_mode_set_on_the_builder_takes_precedence_over_the_policys_mode() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, FILE).unwrap();
@@ -33,7 +33,7 @@ fn a_site_is_opened_with_a_mode() {
 }
 
 #[test]
-fn a_policy_is_changed_in_place() {
+fn a_policy_is_updated_in_place_without_losing_concurrent_updates() {
     let spared = || Override::agent("CCBot", Mode::Observe).unwrap();
     let live = LiveRobots::text(FILE).policy(Policy::builder().with_override(spared())).open().unwrap();
     live.set_mode(Mode::Refuse);
@@ -61,7 +61,7 @@ fn a_policy_is_changed_in_place() {
 }
 
 #[tokio::test]
-async fn inline_text_is_published_by_a_future_that_does_not_block() {
+async fn publish_returns_a_future_and_continues_if_the_future_is_dropped() {
     let live = LiveRobots::text(FILE).open().unwrap();
     let reload = live.publish("User-agent: *\nDisallow: /x\n").await.unwrap();
     assert_eq!(reload.outcome.kind(), ReloadOutcomeKind::Published);
@@ -81,7 +81,7 @@ async fn inline_text_is_published_by_a_future_that_does_not_block() {
 /// The error of a rejected start contains every finding. It mentions the line to fix first, and
 /// state directories only afterwards.
 #[test]
-fn a_rejected_start_carries_the_report() {
+fn the_error_of_a_rejected_start_contains_the_report_and_the_lines_to_correct() {
     let gate = || Gate::new().refuse_findings(Severity::Error);
     let folder = tempfile::tempdir().unwrap();
     let state = StateDir::open(folder.path()).unwrap();

@@ -148,8 +148,8 @@ fn a_full_disk_is_detected_before_anything_has_to_be_written() {
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
-    SmallDisk::with("full_disk::what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room", |disk| {
+fn state_that_a_full_disk_rejects_is_reported_and_written_once_there_is_room() {
+    SmallDisk::with("full_disk::state_that_a_full_disk_rejects_is_reported_and_written_once_there_is_room", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -209,8 +209,8 @@ fn what_a_full_disk_does_not_take_is_said_and_written_once_there_is_room() {
 }
 
 #[test]
-fn a_reload_a_flush_and_the_end_write_pending_changes() {
-    SmallDisk::with("full_disk::a_reload_a_flush_and_the_end_write_pending_changes", |disk| {
+fn pending_changes_are_written_at_a_reload_at_a_flush_and_at_the_end() {
+    SmallDisk::with("full_disk::pending_changes_are_written_at_a_reload_at_a_flush_and_at_the_end", |disk| {
         let site = Site::new(disk, FIRST);
         for way in ["reload", "flush", "end"] {
             site.write(FIRST);
@@ -235,8 +235,8 @@ fn a_reload_a_flush_and_the_end_write_pending_changes() {
 }
 
 #[test]
-fn a_restart_that_falls_behind_the_live_version_reports_it() {
-    SmallDisk::with("full_disk::a_restart_that_falls_behind_the_live_version_reports_it", |disk| {
+fn a_restart_that_serves_an_older_version_reports_the_later_version() {
+    SmallDisk::with("full_disk::a_restart_that_serves_an_older_version_reports_the_later_version", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -295,8 +295,8 @@ fn a_rollback_on_a_full_disk_is_not_undone_by_a_restart() {
 }
 
 #[test]
-fn a_reopened_site_finds_what_could_not_be_written() {
-    SmallDisk::with("full_disk::a_reopened_site_finds_what_could_not_be_written", |disk| {
+fn a_reopened_site_finds_the_state_that_could_not_be_written() {
+    SmallDisk::with("full_disk::a_reopened_site_finds_the_state_that_could_not_be_written", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -328,8 +328,8 @@ fn a_reopened_site_finds_what_could_not_be_written() {
 }
 
 #[test]
-fn pending_history_entries_are_bounded_and_the_rest_is_counted() {
-    SmallDisk::with("full_disk::pending_history_entries_are_bounded_and_the_rest_is_counted", |disk| {
+fn pending_history_entries_are_bounded_and_lost_entries_are_counted() {
+    SmallDisk::with("full_disk::pending_history_entries_are_bounded_and_lost_entries_are_counted", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         disk.fill();
@@ -353,8 +353,8 @@ fn pending_history_entries_are_bounded_and_the_rest_is_counted() {
 }
 
 #[test]
-fn a_directory_on_a_full_disk_is_used_once_there_is_room() {
-    SmallDisk::with("full_disk::a_directory_on_a_full_disk_is_used_once_there_is_room", |disk| {
+fn a_state_directory_on_a_full_disk_is_written_once_there_is_room() {
+    SmallDisk::with("full_disk::a_state_directory_on_a_full_disk_is_written_once_there_is_room", |disk| {
         let site = Site::new(disk, FIRST);
         disk.fill();
         let state = site.state();
@@ -410,8 +410,8 @@ fn a_version_accepted_on_a_full_disk_is_not_held_after_a_restart() {
 }
 
 #[test]
-fn a_restart_after_a_disk_rejected_everything_claims_only_what_is_written() {
-    SmallDisk::with("full_disk::a_restart_after_a_disk_rejected_everything_claims_only_what_is_written", |disk| {
+fn a_restart_with_a_read_only_disk_serves_the_last_saved_version() {
+    SmallDisk::with("full_disk::a_restart_with_a_read_only_disk_serves_the_last_saved_version", |disk| {
         let site = Site::new(disk, FIRST);
         let (state, live) = site.start();
         remount(disk.path(), "ro");
@@ -431,9 +431,9 @@ fn a_restart_after_a_disk_rejected_everything_claims_only_what_is_written() {
 }
 
 #[test]
-fn reopening_a_site_keeps_what_is_published_in_the_meantime() {
+fn a_version_published_while_its_site_is_reopened_is_kept() {
     let path = |site: &Site, name: &str| site.own().join(name);
-    SmallDisk::with("full_disk::reopening_a_site_keeps_what_is_published_in_the_meantime", |disk| {
+    SmallDisk::with("full_disk::a_version_published_while_its_site_is_reopened_is_kept", |disk| {
         let site = Arc::new(Site::new(disk, FIRST));
         let (state, live) = site.start();
         let before = fs::read(path(&site, "state.json")).unwrap();

@@ -23,26 +23,26 @@ fn replay(target: &str, holds: fn(&[u8])) {
 }
 
 #[test]
-fn parse_holds() {
+fn the_parse_corpus_satisfies_its_property() {
     replay("parse", parse::holds);
 }
 
 #[test]
-fn path_forms_hold() {
+fn the_path_forms_corpus_satisfies_its_property() {
     replay("path_forms", path_forms::holds);
 }
 
 #[test]
-fn state_dir_holds() {
+fn the_state_dir_corpus_satisfies_its_property() {
     replay("state_dir", state_dir::holds);
 }
 
 #[test]
-fn user_agent_holds() {
+fn the_user_agent_corpus_satisfies_its_property() {
     replay("user_agent", user_agent::holds);
 }
 
 #[test]
-fn verdict_holds() {
+fn the_verdict_corpus_satisfies_its_property() {
     replay("verdict", verdict::holds);
 }

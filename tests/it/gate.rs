@@ -89,7 +89,7 @@ fn replaced(gate: Gate, old: &str, new: &str) -> Vec<ObjectionKind> {
 }
 
 #[test]
-fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_its_hash() {
+fn a_staging_file_deployed_with_a_restart_is_held_until_it_is_accepted_by_hash() {
     let site = Site::new(OPEN);
     drop(site.start());
     site.write(STAGING);
@@ -121,7 +121,7 @@ fn a_staging_file_shipped_by_a_restart_keeps_the_old_bytes_and_is_accepted_by_it
 }
 
 #[test]
-fn the_examined_version_is_accepted_even_if_the_file_has_changed() {
+fn a_pending_version_can_be_accepted_after_its_file_was_removed() {
     let site = Site::new(OPEN);
     let live = site.builder().open().unwrap();
     site.write(STAGING);
@@ -148,7 +148,7 @@ fn a_first_start_that_blocks_everyone_is_refused() {
 }
 
 #[test]
-fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
+fn a_version_accepted_in_the_config_passes_the_gate_and_a_later_version_does_not() {
     let accepting = || Gate::new().accept([VersionHash::of(STAGING.as_bytes())]);
     assert_eq!(replaced(accepting(), OPEN, STAGING), []);
     assert_eq!(replaced(accepting(), OPEN, &format!("{STAGING}# later\n")), [ObjectionKind::ShutOut]);
@@ -167,7 +167,7 @@ fn a_version_accepted_in_the_config_passes_and_the_next_one_does_not() {
 }
 
 #[test]
-fn blocking_a_search_engine_or_allowing_much_more_is_refused() {
+fn an_edit_that_blocks_a_search_engine_or_allows_much_more_is_held() {
     let gate = || Gate::new();
     let bing = format!("{OPEN}\nUser-agent: bingbot\nDisallow: /\n");
     assert_eq!(replaced(gate(), OPEN, &bing), [ObjectionKind::ShutOut]);
@@ -182,7 +182,7 @@ fn blocking_a_search_engine_or_allowing_much_more_is_refused() {
 }
 
 #[test]
-fn a_file_that_lost_its_own_rules_is_held_whatever_is_appended() {
+fn a_file_that_lost_its_own_rules_is_held_even_if_a_list_is_appended() {
     let list = |name: &str| Fragment::parse("ai.txt", format!("User-agent: {name}\nDisallow: /\n")).unwrap();
     let appendix = Appendix::new(["ai.txt"]);
     appendix.set(0, list("GPTBot"), None);
@@ -244,7 +244,7 @@ fn a_file_that_lost_its_own_rules_is_held_after_a_restart_too() {
 }
 
 #[test]
-fn required_access_expectations_kept_rules_and_clean_findings_are_enforced() {
+fn the_gate_enforces_required_access_expectations_guards_and_clean_findings() {
     let gate = || Gate::new().must_allow(["Googlebot", "bingbot"], ["/", "/products/1"]);
     let products = format!("{OPEN}Disallow: /products/\n");
     assert_eq!(replaced(gate(), OPEN, &products), [ObjectionKind::MustAllow; 2]);
@@ -266,7 +266,7 @@ fn required_access_expectations_kept_rules_and_clean_findings_are_enforced() {
 }
 
 #[test]
-fn a_misspelled_name_is_an_objection() {
+fn a_misspelled_name_or_an_empty_list_in_a_gate_is_refused_at_the_start() {
     let gate = |name: &str| Gate::new().must_allow([name], ["/"]);
     assert_eq!(replaced(gate("OurOwnCrawler"), OPEN, &format!("{OPEN}Disallow: /y\n")), []);
     let house = format!("{OPEN}\nUser-agent: Gogglebot\nAllow: /\n");
@@ -312,7 +312,7 @@ fn a_pending_version_is_reported_once_and_forgotten_when_the_old_file_comes_back
 }
 
 #[test]
-fn a_first_version_must_be_one_that_is_allowed() {
+fn a_first_version_that_the_gate_does_not_list_is_held() {
     let hash = |text: &str| VersionHash::of(text.as_bytes());
     let gate = |known: &str| Gate::new().allow_first_versions([hash(known)], "others serve another");
     // A known version passes, whatever it changes; later versions are compared with it.
@@ -336,7 +336,7 @@ fn a_first_version_must_be_one_that_is_allowed() {
 }
 
 #[test]
-fn a_rollback_stays_until_the_file_holds_something_else() {
+fn a_rollback_lasts_until_the_file_contains_another_version() {
     let second = format!("{OPEN}Disallow: /second\n");
     let third = format!("{OPEN}Disallow: /third\n");
     let site = Site::new(OPEN);
@@ -375,7 +375,7 @@ fn a_rollback_stays_until_the_file_holds_something_else() {
 }
 
 #[test]
-fn the_history_contains_attempts_and_their_changes() {
+fn the_history_contains_rejected_versions_and_the_effect_of_each_version() {
     let site = Site::new(OPEN);
     let live = site.builder().open().unwrap();
     for (entries, file) in [(2, format!("{OPEN}Disallow: /checkout\n")), (3, STAGING.into()), (4, "<html>".into())] {
@@ -397,7 +397,7 @@ fn the_history_contains_attempts_and_their_changes() {
 
 /// The tests of `check::directives` in robots-core define which files are not a robots.txt.
 #[test]
-fn text_that_is_not_a_robots_txt_is_never_accepted() {
+fn a_file_that_is_not_a_robots_txt_is_rejected_even_without_a_gate() {
     let kept = |live: &LiveRobots| match &live.status().last_reload.outcome {
         ReloadOutcome::Kept { rejection, .. } => rejection.kind,
         other => panic!("{other:?}"),

@@ -125,7 +125,7 @@ const ACCIDENT: &str =
     "User-agent: *\nDisallow: /cart/\nDisallow: /news/\nDisallow: /2026/\nDisallow: /*?\nDisallow: /assets/\n";
 
 #[test]
-fn the_usual_accident_is_held_and_names_ten_pages_with_their_rules() {
+fn an_edit_that_disallows_most_pages_is_held_with_ten_examples_and_their_rules() {
     let pages: Vec<String> = ["/", "/about", "/news/{1..40}", "/2026/{1..30}", "/shop?item={1..900}", "/guide/{1..29}"]
         .into_iter()
         .flat_map(expanded)
@@ -145,7 +145,7 @@ fn the_usual_accident_is_held_and_names_ten_pages_with_their_rules() {
 }
 
 #[test]
-fn pages_disallowed_before_are_not_lost_and_each_list_counts_separately() {
+fn already_disallowed_pages_do_not_count_as_lost_and_each_list_counts_separately() {
     let pages: Vec<String> = expanded("/cart/{1..50}");
     assert!(objections(OLD, "User-agent: *\nDisallow: /cart\nDisallow: /cart/\n", &pages).is_empty());
 
@@ -165,7 +165,7 @@ fn pages_disallowed_before_are_not_lost_and_each_list_counts_separately() {
 }
 
 #[test]
-fn a_baseline_replaces_the_last_accepted_version() {
+fn the_gate_compares_with_a_baseline_instead_of_the_last_accepted_version() {
     let gate = |baseline: &str| {
         let watched = WatchedPages::default();
         watched.set("of urls.txt", expanded("/news/{1..9}").iter().map(Page::new));

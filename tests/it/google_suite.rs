@@ -26,7 +26,7 @@ fn url(case: &Value) -> Vec<u8> {
 }
 
 #[test]
-fn the_reference_suite_agrees_in_verdict_and_line() {
+fn verdicts_and_lines_agree_with_the_reference_suite() {
     let cases = cases("reference_suite.jsonl");
     assert!(!cases.is_empty());
     let wrong: Vec<_> = cases
@@ -41,7 +41,7 @@ fn the_reference_suite_agrees_in_verdict_and_line() {
 }
 
 #[test]
-fn a_crawler_obeys_both_readings() {
+fn a_path_is_disallowed_for_an_agent_if_either_reading_disallows_it() {
     for case in cases("reference_suite.jsonl") {
         let (file, agent, url) = (case["robots"].as_str().unwrap(), case["agent"].as_str().unwrap(), url(&case));
         let ask = || RobotsTxt::parse(file).for_agent(agent);
@@ -52,12 +52,12 @@ fn a_crawler_obeys_both_readings() {
 }
 
 #[test]
-fn real_files_agree_in_verdict_and_line() {
+fn verdicts_and_lines_of_real_files_agree_with_the_reference_parser() {
     agree(&cases("robots_files.jsonl.gz"), &cases("verdicts.jsonl.gz"));
 }
 
 #[test]
-fn the_drawn_files_agree_and_contain_every_kind_of_case() {
+fn the_drawn_files_agree_with_the_reference_parser_and_cover_every_kind_of_case() {
     let (files, verdicts) = (drawn("robots_files.jsonl.gz"), drawn("verdicts.jsonl.gz"));
     agree(&files, &verdicts);
     let held = |cases: &[Value]| -> HashSet<String> {

@@ -115,7 +115,7 @@ fn signed_requests_have_the_outcome_of_their_case() {
 }
 
 #[test]
-fn the_signature_base_is_that_of_the_case() {
+fn the_signature_base_equals_the_base_in_the_case() {
     let cases = cases();
     let mut compared = 0;
     for case in cases["vectors"].as_array().expect("vectors") {
@@ -136,7 +136,7 @@ fn the_signature_base_is_that_of_the_case() {
 /// The vectors of the drafts are valid for a hundred years, which a verifier does not accept; the
 /// vector of the oldest form is valid for an hour.
 #[test]
-fn published_vectors_are_valid_within_their_window() {
+fn published_vectors_with_a_long_window_are_refused_and_the_short_one_is_valid() {
     let cases = cases();
     let outcomes = cases["published"].as_array().expect("vectors").iter().map(|vector| {
         let fields = [
@@ -155,7 +155,7 @@ fn published_vectors_are_valid_within_their_window() {
 
 /// The copy in the repository equals the shared file, if that file exists next to the project.
 #[test]
-fn the_cases_are_the_shared_ones() {
+fn the_cases_equal_the_shared_file() {
     let path = format!("{}/identity/web_bot_auth.json", crate::SHARED);
     let Ok(shared) = std::fs::read_to_string(&path) else {
         assert!(std::env::var_os("CI").is_none(), "{path} is missing, and CI has to run it");

@@ -149,7 +149,7 @@ fn a_layer_that_refuses_but_never_serves_robots_txt_warns() {
 
 /// Requests of people are not evidence of a misplaced layer. The hundredth request of a crawler is.
 #[test]
-fn only_requests_of_crawlers_count_and_one_for_robots_txt_is_enough() {
+fn the_warning_counts_only_crawler_requests_and_one_served_robots_txt_ends_it() {
     let site = live(Policy::builder());
     let app = pages().route_layer(RobotsLayer::for_axum08(&site));
     let by_person = || {
@@ -218,7 +218,7 @@ impl Evidence {
 }
 
 #[test]
-fn a_rule_that_needs_an_address_and_gets_none_warns() {
+fn a_setting_that_needs_a_client_address_warns_if_the_address_is_unknown() {
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();
     let verifier = Verifier::builder(Registry::builtin()).fetcher(&fetcher).without_names().start().unwrap();
     let granted = || Override::agent("GPTBot", Mode::Observe).unwrap();
@@ -274,7 +274,7 @@ fn a_rule_that_needs_an_address_and_gets_none_warns() {
 }
 
 #[test]
-fn a_rule_that_needs_an_identity_and_gets_none_warns() {
+fn a_setting_that_needs_an_identity_warns_if_nothing_checks_identities() {
     let needed = || Policy::builder().identity_needed(IdentityNeeded::Verified);
     for (policy, is_warned) in [
         (Policy::builder(), false),
@@ -437,7 +437,7 @@ fn a_rate_override_that_does_not_limit_its_crawlers_is_reported() {
 
 /// The pattern of a router would exempt nothing, or the wrong paths.
 #[test]
-fn a_router_pattern_is_no_exempt_path() {
+fn a_router_pattern_is_refused_as_an_exempt_path() {
     for pattern in ["/api/{*rest}", "/users/{id}"] {
         let error = Policy::builder().exempt_paths([pattern]).unwrap_err().to_string();
         assert!(error.contains("has braces like a pattern of a router: write a pattern as in robots.txt"), "{error}");
@@ -446,7 +446,7 @@ fn a_router_pattern_is_no_exempt_path() {
 
 /// A second call adds values to those of the first call.
 #[test]
-fn settings_that_are_lists_add_up() {
+fn repeated_calls_of_a_list_setting_add_values() {
     let policy =
         Policy::builder().exempt_networks(["203.0.113.0/24"]).unwrap().exempt_networks(["198.51.100.7"]).unwrap();
     let policy = policy.exempt_paths(["/drafts/a"]).unwrap().exempt_paths(["/drafts/b"]).unwrap();
@@ -473,14 +473,14 @@ fn settings_that_are_lists_add_up() {
 }
 
 #[test]
-fn the_default_gate_is_the_new_one() {
+fn the_default_gate_equals_gate_new() {
     assert_eq!(format!("{:?}", Gate::default()), format!("{:?}", Gate::new()));
     assert_ne!(format!("{:?}", Gate::default()), format!("{:?}", Gate::open()));
 }
 
 /// A response without a status becomes a refusal, and a response with a status keeps it.
 #[test]
-fn a_refusal_has_the_status_that_was_set_on_purpose() {
+fn a_refusal_keeps_an_explicit_status_and_otherwise_gets_403() {
     let layer = || RobotsLayer::for_axum08(live(Policy::builder()));
     let page = || Bytes::from_static(b"no");
     let with_status = |status: StatusCode| Response::builder().status(status).body(Bytes::from_static(b"no")).unwrap();
@@ -504,7 +504,7 @@ fn a_refusal_has_the_status_that_was_set_on_purpose() {
 }
 
 #[test]
-fn a_layer_is_optional() {
+fn the_layer_can_be_wrapped_in_an_option_layer() {
     for (is_on, want) in [(true, 403), (false, 200)] {
         let layer = || is_on.then(|| RobotsLayer::for_axum08(live(Policy::builder())).same_body());
         let app = pages().layer(tower::util::option_layer(layer()));
@@ -519,7 +519,7 @@ fn a_layer_is_optional() {
 
 /// A rule for a field is checked when the layer gets it, because no request reveals the mistake.
 #[test]
-fn a_field_for_an_unknown_crawler_causes_a_warning() {
+fn a_header_field_for_an_unknown_crawler_causes_a_warning() {
     let known = [Crawlers::agent("GPTBot").unwrap(), Crawlers::Operator("openai".into())];
     let unknown = [Crawlers::agent("GPTBott").unwrap(), Crawlers::Operator("OpenIA".into())];
     let rule = |crawlers| FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap().for_crawlers(crawlers);
@@ -537,7 +537,7 @@ fn a_field_for_an_unknown_crawler_causes_a_warning() {
 
 /// A list of crawlers from a configuration may be empty. The field must not go to every client.
 #[test]
-fn a_field_for_no_crawler_goes_to_no_client_and_causes_a_warning() {
+fn a_header_field_with_an_empty_crawler_list_is_never_sent_and_causes_a_warning() {
     let rule = FieldRule::new("/", "X-Robots-Tag", "noindex").unwrap();
     for (rule, want) in [(rule.clone(), 1), (rule.for_crawlers([]), 0)] {
         let mut app = Router::new();
@@ -553,7 +553,7 @@ fn a_field_for_no_crawler_goes_to_no_client_and_causes_a_warning() {
 }
 
 #[test]
-fn waiting_without_a_verifier_or_an_address_causes_a_warning() {
+fn a_verify_layer_without_a_verifier_or_an_address_causes_a_warning() {
     let layer = || RobotsLayer::new(LiveRobots::text(FILE).open().unwrap());
     let warned = |layer: RobotsLayer, wait| events(|| drop(VerifyLayer::new(&layer, wait)));
     let fetcher = Fetcher::builder().connect_to(|_, _| Some(("127.0.0.1".into(), 9))).start().unwrap();

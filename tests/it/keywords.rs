@@ -63,7 +63,7 @@ macro_rules! each {
 }
 
 #[test]
-fn each_value_reads_back_what_it_writes_and_the_message_lists_all() {
+fn each_value_can_be_parsed_from_its_name_and_the_error_lists_all_names() {
     each!(read_back);
     read_back(&[Enforcement::On, Enforcement::Off]);
     read_back(&[WhenMissing::Fail, WhenMissing::Unavailable, WhenMissing::Relay]);
@@ -71,12 +71,12 @@ fn each_value_reads_back_what_it_writes_and_the_message_lists_all() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn each_value_is_spelled_for_serde_as_for_people() {
+fn serde_uses_the_same_names_as_display() {
     each!(as_serde);
 }
 
 #[test]
-fn an_invalid_value_is_quoted_with_the_valid_ones() {
+fn the_error_for_an_invalid_value_quotes_it_and_lists_the_valid_values() {
     let error = "refuze".parse::<Mode>().expect_err("no mode").to_string();
     assert_eq!(error, "\"refuze\" is not a mode: write \"off\", \"observe\", \"tag\" or \"refuse\"");
     let error = "Enabled\n".parse::<SuspectHuman>().expect_err("no value").to_string();

@@ -8,7 +8,7 @@ use tower_robots::check::Lint;
 const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
 
 #[test]
-fn the_table_of_the_docs_is_the_table_of_the_code() {
+fn the_lint_table_in_the_docs_matches_the_code() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/lints.md");
     let page = std::fs::read_to_string(&path).expect("the page exists");
     let at = page.find(HEAD).expect("the page contains the table") + HEAD.len();

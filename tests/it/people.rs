@@ -26,7 +26,7 @@ fn is_held(header: &str) -> bool {
 /// When an address or a syllable was enough evidence, 400 of 1,200 headers were treated as
 /// crawlers.
 #[test]
-fn people_are_not_held_to_star() {
+fn the_star_group_does_not_apply_to_peoples_browsers_and_apps() {
     let held: Vec<_> = PEOPLE.lines().filter(|header| is_held(header)).collect();
     assert_eq!(PEOPLE.lines().count(), 1200);
     assert!(held.is_empty(), "{} are held\n{}", held.len(), held.join("\n"));
@@ -35,7 +35,7 @@ fn people_are_not_held_to_star() {
 /// When words and addresses were enough evidence, a quarter of these headers were treated as
 /// crawlers.
 #[test]
-fn programs_on_machines_are_not_held_to_star() {
+fn the_star_group_does_not_apply_to_package_backup_and_monitoring_clients() {
     let rows = PROGRAMS.lines().filter(|line| !line.starts_with('#'));
     let rows: Vec<_> = rows.map(|line| line.split_once('\t').expect("a header and its source")).collect();
     assert!(rows.len() >= 150 && rows.iter().all(|(_, source)| !source.is_empty()));
@@ -44,7 +44,7 @@ fn programs_on_machines_are_not_held_to_star() {
 }
 
 #[test]
-fn devices_with_a_crawlers_syllable_in_their_name_are_people() {
+fn devices_and_programs_with_crawler_syllables_in_their_names_are_not_crawlers() {
     let instagram = "Mozilla/5.0 (Linux; Android 7.0; S550 Pro Build/NRD90M; wv) AppleWebKit/537.36 (KHTML, like Gecko) \
                      Version/4.0 Chrome/64.0.3282.137 Mobile Safari/537.36 Instagram 46.0.0.15.96 Android (24/7.0; 320dpi; \
                      720x1280; CUBOT; S550 Pro; S550_Pro; mt6735; it_IT)";

@@ -31,7 +31,7 @@ fn shuts_out(names: &str, agent: &str) -> bool {
 }
 
 #[test]
-fn the_token_is_not_what_a_header_begins_with() {
+fn the_mozilla_prefix_of_a_header_is_not_its_product_token() {
     for agent in [FIREFOX, CHROME, GPTBOT, GOOGLEBOT] {
         assert!(!shuts_out("Mozilla", agent), "{agent}");
     }
@@ -40,7 +40,7 @@ fn the_token_is_not_what_a_header_begins_with() {
 }
 
 #[test]
-fn a_named_crawler_next_to_a_star_does_not_deny_everyone() {
+fn a_group_for_a_crawler_and_the_star_does_not_block_people() {
     assert!(shuts_out("GPTBot, *", GPTBOT) && shuts_out("GPTBot, *", GOOGLEBOT));
     for person in [FIREFOX, CHROME, ""] {
         assert!(!shuts_out("GPTBot, *", person), "{person}");
@@ -48,7 +48,7 @@ fn a_named_crawler_next_to_a_star_does_not_deny_everyone() {
 }
 
 #[test]
-fn allow_counts_a_question_mark_is_itself_and_a_dollar_is_the_end() {
+fn allow_rules_count_a_question_mark_is_literal_and_a_dollar_matches_the_end() {
     let file = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nAllow: /a?b\nAllow: /end$\n";
     for (targets, refused) in [("/open/x /a?b /end", false), ("/x /axb /ab /end2", true)] {
         for target in targets.split(' ') {
@@ -58,7 +58,7 @@ fn allow_counts_a_question_mark_is_itself_and_a_dollar_is_the_end() {
 }
 
 #[test]
-fn a_name_inside_another_word_is_not_that_name() {
+fn a_group_does_not_block_other_clients_whose_header_contains_its_name() {
     for (name, person) in [
         (
             "Code",
@@ -90,7 +90,7 @@ fn a_name_inside_another_word_is_not_that_name() {
 }
 
 #[test]
-fn a_name_that_stands_by_itself_is_found() {
+fn a_crawler_name_that_is_a_separate_word_is_recognised() {
     for (name, crawler) in [
         ("Spider", "Spider/1.0 (+http://example.net/spider)"),
         ("Disco", "Disco/2.0"),
@@ -106,7 +106,7 @@ fn a_name_that_stands_by_itself_is_found() {
 }
 
 #[test]
-fn robots_txt_itself_is_refused_to_no_one() {
+fn requests_for_robots_txt_are_never_refused() {
     let file = "User-agent: *\nDisallow: /\n";
     for method in ["GET", "HEAD"] {
         for agent in [GPTBOT, GOOGLEBOT, FIREFOX] {
@@ -117,7 +117,7 @@ fn robots_txt_itself_is_refused_to_no_one() {
 }
 
 #[test]
-fn certificates_probes_and_webhooks_pass() {
+fn certificate_validation_health_probes_and_webhooks_pass() {
     let file = "User-agent: *\nDisallow: /\n";
     for agent in [
         "",
@@ -136,7 +136,7 @@ fn certificates_probes_and_webhooks_pass() {
 }
 
 #[test]
-fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
+fn the_decision_for_one_header_is_not_reused_for_another_header() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text("User-agent: GPTBot\nDisallow: /\n").policy(policy).open().unwrap();
     for _ in 0..3 {
@@ -152,14 +152,14 @@ fn the_answer_for_one_header_is_not_the_answer_for_the_next() {
 }
 
 #[test]
-fn a_control_token_is_no_ones_name() {
+fn a_group_for_a_control_token_does_not_block_any_request() {
     for agent in [GOOGLEBOT, GPTBOT, FIREFOX] {
         assert!(!shuts_out("Google-Extended", agent), "{agent}");
     }
 }
 
 #[test]
-fn extensions_and_their_misspellings_are_distinguished() {
+fn known_extensions_have_no_findings_and_a_misspelled_extension_is_reported() {
     let codes = |file: &str| {
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
         report.findings.iter().map(|finding| finding.code).collect::<Vec<_>>()

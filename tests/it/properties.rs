@@ -185,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn the_standard_form_is_stable(target in prop_oneof![bytes(), path().prop_map(String::into_bytes)]) {
+    fn normalising_the_standard_form_of_a_path_again_changes_nothing(target in prop_oneof![bytes(), path().prop_map(String::into_bytes)]) {
         let target = [&b"/"[..], &target].concat();
         let path = RequestPath::new(&target);
         let forms: Vec<_> = path.forms().map(|(_, form)| form.to_vec()).collect();
@@ -200,7 +200,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_reads_back(lines in prop::collection::vec((0..6u8, bytes()), 0..12)) {
+    fn a_built_file_is_parsed_into_the_same_lines(lines in prop::collection::vec((0..6u8, bytes()), 0..12)) {
         let (mut builder, mut written) = (RobotsTxt::builder(), Vec::new());
         for (kind, value) in &lines {
             let value = match kind {

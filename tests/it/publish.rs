@@ -79,7 +79,7 @@ fn a_refused_version_is_pending_and_accepted_by_its_hash() {
 }
 
 #[test]
-fn a_site_that_reads_a_file_does_not_accept_text() {
+fn a_site_with_a_file_source_refuses_published_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, OPEN).unwrap();
@@ -95,7 +95,7 @@ fn a_site_that_reads_a_file_does_not_accept_text() {
 }
 
 #[test]
-fn a_listener_may_publish_and_concurrent_callers_leave_one_version() {
+fn a_listener_may_publish_and_concurrent_publishing_ends_with_one_version() {
     let folder = tempfile::tempdir().unwrap();
     let state = StateDir::open(folder.path()).unwrap();
     let (sender, receiver) = mpsc::channel();

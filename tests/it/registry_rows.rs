@@ -28,7 +28,7 @@ fn accepts(crawler: &str, name: &str) -> bool {
 }
 
 #[test]
-fn lists_and_keys_are_https_and_names_are_patterns() {
+fn address_lists_and_keys_have_https_urls_and_host_names_are_valid_patterns() {
     for crawler in rows() {
         for address in crawler.ranges.iter().chain(&crawler.signature) {
             assert!(address.starts_with("https://"), "{}: {address}", crawler.name);
@@ -56,7 +56,7 @@ fn host_names_available_to_an_operators_users_do_not_verify_its_crawlers() {
 }
 
 #[test]
-fn names_are_those_that_operators_document() {
+fn the_host_name_patterns_accept_the_names_that_operators_document() {
     for (crawler, name) in [
         ("Qwantbot", "qwantbot-1-162-242-91.qwant.com"),
         ("MojeekBot", "crawl-5-102-173-71.mojeek.com"),
@@ -74,7 +74,7 @@ fn names_are_those_that_operators_document() {
 }
 
 #[test]
-fn a_row_names_the_lists_of_its_own_class() {
+fn a_crawler_has_only_the_address_list_of_its_own_class() {
     for (crawler, list) in [
         ("Googlebot", "common-crawlers.json"),
         ("AdsBot-Google", "special-crawlers.json"),
@@ -90,13 +90,13 @@ fn a_row_names_the_lists_of_its_own_class() {
 
 /// Baidu's forward records are not reliable.
 #[test]
-fn only_weak_names_are_marked_as_such() {
+fn only_the_host_names_of_baidu_are_marked_as_weak() {
     let weak: HashSet<_> = rows().filter(|row| row.is_reverse_dns_weak).map(|row| row.operator.as_str()).collect();
     assert_eq!(weak, HashSet::from(["Baidu"]));
 }
 
 #[test]
-fn a_checked_row_says_where_and_when_its_operators_words_were_read() {
+fn a_checked_row_contains_its_source_and_the_date_of_the_check() {
     for crawler in rows().filter(|row| row.checked_on.is_some()) {
         assert!(crawler.source.is_some() && crawler.checked_on.as_deref() >= Some("2026-11-21"), "{}", &crawler.name);
     }

@@ -138,7 +138,7 @@ impl ContainsEnd for Vec<u8> {
 }
 
 #[test]
-fn an_atomic_rename_is_live_at_once() {
+fn a_file_replaced_by_a_rename_goes_live_through_an_event() {
     let site = Site::new();
     replace(&site.path(), version("new"));
     site.wait_for_version("new");
@@ -160,7 +160,7 @@ fn a_file_rewritten_in_place_is_live_when_it_is_closed() {
 }
 
 #[test]
-fn a_file_that_stays_open_is_live_once_it_is_quiet() {
+fn a_file_that_stays_open_goes_live_after_a_pause_in_writing() {
     let site = Site::new();
     let file = WrittenInPlace::new(OpenOptions::new().write(true).open(site.path()).unwrap());
     let new = version("new");
@@ -238,7 +238,7 @@ async fn a_reload_between_two_renames_waits_for_the_second() {
 }
 
 #[test]
-fn a_folder_in_its_place_keeps_the_last_good_version() {
+fn a_folder_in_place_of_the_file_keeps_the_last_good_version() {
     let site = Site::new();
     fs::remove_file(site.path()).unwrap();
     fs::create_dir(site.path()).unwrap();
@@ -263,7 +263,7 @@ fn a_fifo_or_a_loop_of_links_keeps_the_last_good_version() {
 
 #[cfg(unix)]
 #[test]
-fn a_config_map_swap_is_live_at_once() {
+fn a_swapped_kubernetes_config_map_goes_live() {
     use std::os::unix::fs::symlink;
     let site = Site::at(|folder| {
         for name in ["old", "new"] {
@@ -286,7 +286,7 @@ fn a_config_map_swap_is_live_at_once() {
 
 #[cfg(unix)]
 #[test]
-fn the_target_of_a_link_is_watched_where_it_is() {
+fn a_symbolic_link_is_watched_at_its_target() {
     let elsewhere = tempfile::tempdir().unwrap();
     let target = elsewhere.path().join("real.txt");
     let site = Site::at(|folder| {
@@ -318,7 +318,7 @@ fn a_folder_that_was_moved_and_recreated_is_found_by_polling() {
 }
 
 #[test]
-fn a_storm_of_renames_ends_with_the_last_version() {
+fn the_last_version_is_live_after_many_renames() {
     let site = Site::new();
     for round in 0..1000 {
         replace(&site.path(), version(if round % 2 == 0 { "new" } else { "old" }));
@@ -344,7 +344,7 @@ fn reload_returns_its_outcome() {
 }
 
 #[test]
-fn half_a_file_is_not_accepted_on_request() {
+fn a_requested_reload_does_not_accept_a_half_written_file() {
     let site = Site::new();
     let new = version("new");
     let file = WrittenInPlace::new(OpenOptions::new().write(true).open(site.path()).unwrap());
@@ -368,7 +368,7 @@ fn half_a_file_is_not_accepted_on_request() {
 }
 
 #[test]
-fn two_in_place_writers_never_make_half_a_file_live() {
+fn overlapping_in_place_rewrites_never_make_half_a_file_live() {
     let site = Site::new();
     let path = site.path();
     // The file that is being written, and whether any file had a long pause.
@@ -422,7 +422,7 @@ fn a_listener_may_read_the_status_and_set_the_policy() {
 }
 
 #[test]
-fn an_older_file_put_back_is_newer_than_what_it_replaces() {
+fn a_restored_older_file_counts_as_the_newest_version() {
     let site = Site::new();
     let modified = |site: &Site| site.live.snapshot().content.as_ref().unwrap().modified.unwrap();
     let before = modified(&site);
@@ -432,7 +432,7 @@ fn an_older_file_put_back_is_newer_than_what_it_replaces() {
 }
 
 #[test]
-fn a_listener_that_panics_stops_nothing() {
+fn reloads_continue_after_a_listener_panics() {
     let site = Site::with(|builder| builder.on_reload(|_, _| panic!("the listener's own fault")));
     assert!(matches!(site.live.reload_blocking().outcome, ReloadOutcome::Unchanged { .. }));
     for name in ["new", "two"] {
@@ -442,7 +442,7 @@ fn a_listener_that_panics_stops_nothing() {
 }
 
 #[tokio::test]
-async fn reload_is_a_future_too() {
+async fn reload_can_be_awaited() {
     let live = LiveRobots::text("# x\n").open().unwrap();
     assert!(matches!(live.reload().await.outcome, ReloadOutcome::Unchanged { .. }));
 }

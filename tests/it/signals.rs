@@ -113,7 +113,7 @@ fn field(usage: UsageField, rules: &RuleSet, path: &RequestPath<'_>, agent: &Age
 }
 
 #[test]
-fn field_and_file_never_disagree() {
+fn the_content_usage_field_agrees_with_the_served_file() {
     let registry = Registry::builtin();
     let (mut by_agent, mut unanimous) = (0, 0);
     let step = if crate::is_long() { 1 } else { STEP };

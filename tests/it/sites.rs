@@ -28,7 +28,7 @@ fn rfc_2_3_a_robots_txt_is_valid_for_its_scheme_host_and_port() {
 }
 
 #[test]
-fn rfc_2_3_equal_origins_are_written_in_many_ways() {
+fn rfc_2_3_different_spellings_of_an_origin_are_equal() {
     let origin = |url| Origin::of_robots_txt(url).unwrap();
     for (one, other) in [
         ("http://example.com/robots.txt", "HTTP://Example.COM.:80/a?b#c"),
@@ -85,7 +85,7 @@ fn equal_files_share_their_compiled_form() {
 
 #[cfg(feature = "layer")]
 #[tokio::test]
-async fn sites_are_replaced_while_requests_flow_and_no_host_gets_another_ones_file() {
+async fn requests_use_the_site_of_their_host_and_replaced_sites_apply_at_once() {
     use http::{Request, Response, StatusCode};
     use tower::{ServiceBuilder, ServiceExt, service_fn};
     use tower_robots::layer::RobotsLayer;

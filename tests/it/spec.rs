@@ -26,7 +26,7 @@ fn disallows(rules: &RuleSet, tokens: &[ProductToken], url: &str) -> bool {
 }
 
 #[test]
-fn path_matches() {
+fn patterns_match_the_paths_of_the_acceptance_cases() {
     for case in spec("path_match") {
         let pattern = case["pattern"].as_str().unwrap();
         let reading = match case["dialect"].as_str().unwrap() {
@@ -45,7 +45,7 @@ fn path_matches() {
 }
 
 #[test]
-fn precedence() {
+fn rules_have_the_precedence_of_the_acceptance_cases() {
     for case in spec("precedence") {
         let lines = texts(&case, "rules");
         let file = format!("user-agent: *\n{}\n", lines.join("\n"));
@@ -62,7 +62,7 @@ fn precedence() {
 }
 
 #[test]
-fn groups() {
+fn groups_apply_as_in_the_acceptance_cases() {
     for case in spec("groups") {
         let robots = RobotsTxt::parse(case["robots"].as_str().unwrap().as_bytes());
         let tokens: Vec<_> = texts(&case, "tokens").into_iter().map(ProductToken::new).collect();
@@ -77,7 +77,7 @@ fn groups() {
 }
 
 #[test]
-fn hosts() {
+fn host_lines_are_read_as_in_the_acceptance_cases() {
     let directives = spec("other_directives");
     let hosts = directives.iter().find(|directive| directive["field"] == "host").unwrap();
     for case in hosts["cases"].as_array().unwrap() {

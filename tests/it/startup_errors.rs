@@ -8,7 +8,7 @@ use tower_robots::policy::Policy;
 use tower_robots::source::{Directory, HostMap};
 
 #[test]
-fn an_error_of_starting_is_printed_as_it_is_displayed() {
+fn the_debug_output_of_a_startup_error_equals_its_message() {
     let folder = tempfile::tempdir().unwrap();
     let state = StateDir::open(folder.path().join("state")).unwrap();
     let mut hosts = HostMap::new();

@@ -88,7 +88,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn the_kill_switch_passes_everything_at_once_and_outlives_the_process() {
+fn the_kill_switch_allows_every_request_immediately_and_survives_a_restart() {
     let site = Site::new();
     let state = site.state();
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
@@ -120,7 +120,7 @@ fn the_kill_switch_passes_everything_at_once_and_outlives_the_process() {
 }
 
 #[test]
-fn the_kill_switch_waits_for_no_reload() {
+fn the_kill_switch_takes_effect_during_a_reload() {
     let (started, has_started) = std::sync::mpsc::channel();
     let (finish, may_finish) = std::sync::mpsc::channel::<()>();
     let may_finish = std::sync::Mutex::new(may_finish);
@@ -147,7 +147,7 @@ fn the_kill_switch_waits_for_no_reload() {
 }
 
 #[test]
-fn what_is_newly_disallowed_is_observed_until_the_grace_is_over() {
+fn newly_disallowed_requests_are_only_observed_until_the_grace_period_ends() {
     let day = Duration::from_secs(86400);
     let site = Site::new();
     let open = |text: &str| site.builder(text).grace(day).state(&site.state(), "shop").open().unwrap();
@@ -210,7 +210,7 @@ fn damaged_state_is_reported_and_ignored() {
 }
 
 #[test]
-fn a_version_with_damaged_bytes_is_reported() {
+fn a_saved_version_with_damaged_bytes_is_reported_and_an_older_one_is_served() {
     let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
     let hash = tower_robots::live::VersionHash::of(newer.as_bytes());
     for with_record in [true, false] {
@@ -240,7 +240,7 @@ fn a_version_with_damaged_bytes_is_reported() {
 }
 
 #[test]
-fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
+fn a_version_that_replaces_another_at_a_restart_has_a_later_date() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     let open = |text: &str, age: u64| {
@@ -258,7 +258,7 @@ fn a_version_that_replaces_another_over_a_restart_is_not_dated_before_it() {
 }
 
 #[test]
-fn the_state_of_many_sites_is_written_by_a_thread_of_its_own() {
+fn a_flush_writes_the_state_of_many_sites() {
     let site = Site::new();
     let state = site.state();
     let lives: Vec<_> =
@@ -272,7 +272,7 @@ fn the_state_of_many_sites_is_written_by_a_thread_of_its_own() {
 }
 
 #[test]
-fn a_truncated_history_continues_after_the_cut() {
+fn a_truncated_history_file_is_continued_after_its_last_complete_entry() {
     let site = Site::new();
     drop(site.open(OPEN));
     drop(site.open(OPEN));
@@ -284,7 +284,7 @@ fn a_truncated_history_continues_after_the_cut() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_stops_nothing() {
+fn a_site_and_its_switches_work_with_an_unwritable_state_directory() {
     let site = Site::new();
     // Root may write anywhere, but not even root can create a folder inside a file.
     fs::write(site.path(), "a file").unwrap();
@@ -325,7 +325,7 @@ fn the_history_is_bounded_in_memory_and_on_disk() {
 }
 
 #[test]
-fn what_was_accepted_last_is_live_where_the_source_fails() {
+fn the_last_accepted_version_is_live_after_a_restart_if_the_source_fails() {
     let site = Site::new();
     let path = site.folder.path().join("robots.txt");
     fs::write(&path, OPEN).unwrap();
@@ -342,7 +342,7 @@ fn what_was_accepted_last_is_live_where_the_source_fails() {
 }
 
 #[test]
-fn kill_switch_changes_are_in_the_history_and_the_status_names_the_switch() {
+fn kill_switch_changes_are_recorded_and_the_status_shows_which_switch_is_off() {
     let site = Site::new();
     let state = site.state();
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();
@@ -378,7 +378,7 @@ fn turns(live: &LiveRobots) -> Vec<(ReloadOutcomeKind, String)> {
 }
 
 #[test]
-fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
+fn an_unreadable_switch_is_recorded_once_with_the_reason_and_the_later_repair() {
     for (file, of) in [("enforcement", "every site"), ("sites/shop/enforcement", "this site")] {
         let site = Site::new();
         let path = site.path().join(file);
@@ -410,7 +410,7 @@ fn an_unreadable_switch_is_in_the_history_once_with_its_reason_and_its_end() {
 }
 
 #[test]
-fn an_unreadable_switch_gives_every_site_the_reason() {
+fn a_site_records_the_reason_of_a_switch_until_an_operator_sets_the_switch() {
     let (switch, why) = (KillSwitch::default(), "nothing is known");
     switch.set_enforcement_because(Enforcement::Off, Some(why.to_owned()));
     let live = LiveRobots::text(OPEN).additional_kill_switch(&switch).open().unwrap();
@@ -429,7 +429,7 @@ fn an_unreadable_switch_gives_every_site_the_reason() {
 }
 
 #[test]
-fn each_of_many_additional_switches_turns_a_site_off() {
+fn each_of_many_additional_kill_switches_turns_enforcement_off() {
     let site = Site::new();
     let switches: Vec<_> = (0..62).map(|_| KillSwitch::default()).collect();
     let builder = site.builder(OPEN).state(&site.state(), "shop").kill_switch(&KillSwitch::default());
@@ -487,7 +487,7 @@ fn a_switch_changed_while_no_process_runs_takes_effect_at_the_start() {
 }
 
 #[test]
-fn a_clock_before_1970_works() {
+fn state_is_saved_and_restored_with_a_clock_before_1970() {
     let site = Site::new();
     let day = Duration::from_secs(86400);
     let now = SystemTime::UNIX_EPOCH - 1000 * day;
@@ -529,7 +529,7 @@ fn a_file_dated_before_1970_or_long_from_now_is_served() {
 }
 
 #[test]
-fn a_rollback_by_a_release_without_a_record_is_not_undone() {
+fn a_rollback_by_an_older_release_without_stamps_is_not_undone() {
     let newer = "User-agent: *\nDisallow: /cart\nDisallow: /account\n";
     let site = Site::new();
     drop(site.open(OPEN));
@@ -555,7 +555,7 @@ fn a_rollback_by_a_release_without_a_record_is_not_undone() {
 }
 
 #[test]
-fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
+fn an_unwritable_live_record_is_reported_without_rewriting_the_state_file() {
     let site = Site::new();
     let state = site.state();
     let path = site.folder.path().join("robots.txt");
@@ -591,7 +591,7 @@ fn an_unwritable_record_is_reported_and_the_state_is_not_rewritten_for_it() {
 }
 
 #[test]
-fn a_read_only_folder_shows_what_the_next_start_would_find() {
+fn a_read_only_state_directory_reads_the_saved_state_and_changes_no_file() {
     let site = Site::new();
     let state = site.state();
     let live = site.builder(OPEN).state(&state, "shop").open().unwrap();

@@ -36,7 +36,7 @@ struct Other {
 
 impl Other {
     fn open(folder: &Path) -> Self {
-        let test = "state_lock::another_process_opens_a_folder";
+        let test = "state_lock::a_helper_process_opens_a_state_directory_and_waits";
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture", "--test-threads=1"])
             .env(FOLDER, folder)
@@ -69,7 +69,7 @@ impl Other {
 
 /// Runs as the other process if the environment variable contains a folder.
 #[test]
-fn another_process_opens_a_folder() {
+fn a_helper_process_opens_a_state_directory_and_waits() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
     let live = open(Path::new(&folder), SECOND);
     println!("it is open");
@@ -116,7 +116,7 @@ fn a_site_keeps_the_lock() {
 }
 
 #[test]
-fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
+fn a_process_is_refused_with_the_holders_process_id_until_the_holder_ends() {
     let refused = |is_killed: bool| {
         let (_folder, path) = folder();
         let other = Other::open(&path);
@@ -147,7 +147,7 @@ fn another_process_is_refused_with_the_holders_number_until_the_holder_ends() {
 }
 
 #[test]
-fn a_lock_without_a_number_belongs_to_another_process() {
+fn a_lock_without_a_valid_process_id_is_reported_as_another_process() {
     let refused = |text: &str| {
         let (_folder, path) = folder();
         let _state = StateDir::open(&path).unwrap();
@@ -162,7 +162,7 @@ fn a_lock_without_a_number_belongs_to_another_process() {
 }
 
 #[test]
-fn a_site_replaced_within_a_process_finds_pending_writes() {
+fn a_site_replaced_in_the_same_process_keeps_its_unwritten_history() {
     let (_folder, path) = folder();
     let state = StateDir::open(&path).unwrap();
     let open = |text: &str| LiveRobots::text(text).state(&state, "shop").open().unwrap();

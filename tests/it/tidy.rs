@@ -116,18 +116,23 @@ fn all_files() -> Vec<PathBuf> {
     packages().flat_map(|(source, _)| files(&source)).collect()
 }
 
+/// Returns the Rust files of a folder and of its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
+    add_files(folder, &mut found);
+    assert!(!found.is_empty(), "{} contains code", folder.display());
+    found
+}
+
+fn add_files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            found.extend(files(&path));
+            add_files(&path, found);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             found.push(path);
         }
     }
-    assert!(!found.is_empty(), "{} contains code", folder.display());
-    found
 }
 
 /// Returns the files of a module: the files of its folder, or its only file.
@@ -156,7 +161,7 @@ fn modules_named(line: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn a_module_uses_only_modules_to_its_left() {
+fn a_module_uses_only_modules_above_it_in_the_table() {
     for (package, modules) in packages() {
         for (number, (module, allowed)) in modules.iter().enumerate() {
             let allowed: Vec<_> = allowed.split_whitespace().collect();
@@ -180,7 +185,7 @@ fn a_module_uses_only_modules_to_its_left() {
 }
 
 #[test]
-fn an_inner_module_does_not_use_its_siblings() {
+fn an_inner_module_does_not_use_its_forbidden_siblings() {
     let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     for (module, others) in INNER_MODULES {
         for file in files_of_module(&package, module) {
@@ -220,7 +225,7 @@ fn the_core_does_no_io() {
 /// A started program may depend on files and variables that other users control, so only known
 /// places may start programs.
 #[test]
-fn programs_are_started_in_two_places() {
+fn programs_are_started_only_in_two_known_files() {
     let is_product = |file: &PathBuf| !file.components().any(|part| part.as_os_str() == "tests");
     let starts =
         |file: &PathBuf| code(file).iter().any(|(_, line)| line.contains("process::") && line.contains("Command"));
@@ -233,7 +238,7 @@ fn programs_are_started_in_two_places() {
 
 /// The compiler ensures this, unless a file of one package is compiled into another.
 #[test]
-fn a_package_uses_what_another_exports() {
+fn no_package_includes_a_source_file_of_another_package() {
     for file in all_files() {
         for (number, line) in code(&file) {
             let inside = line.contains("#[path") || line.contains("include!(");
@@ -257,7 +262,7 @@ fn every_file_begins_with_its_purpose() {
 }
 
 #[test]
-fn no_file_holds_everything() {
+fn every_file_has_a_specific_name_and_at_most_550_lines_of_code() {
     for file in all_files() {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         for vague in ["util", "utils", "helper", "helpers", "common", "misc"] {
@@ -307,17 +312,48 @@ fn sentences(path: &Path) -> Vec<(usize, String)> {
     paragraphs.into_iter().flat_map(split).collect()
 }
 
-/// The rules are in CONTRIBUTING.md. A quotation of an RFC is written in quotes.
-#[test]
-fn comments_are_plain_english() {
-    let patterns = UNCLEAR.map(|(pattern, instead)| (regex::Regex::new(pattern).unwrap(), instead));
+/// Patterns that only occur in the names of functions.
+const UNCLEAR_IN_NAMES: [(&str, &str); 2] = [
+    (r"^(?:What|Who|Those|Of|One that|It|Nobody) ", "begin with a subject that names the thing"),
+    (r"\b(?:is|are) no (?:[^l]|l[^o])", "`is not a valid X`, `has no X`"),
+];
+
+/// Returns the names of functions as sentences, each with its line. Names of fewer than four words
+/// are left out, so most of the names belong to tests.
+fn names(path: &Path) -> Vec<(usize, String)> {
+    let name = regex::Regex::new(r"\bfn ([a-z])([a-z0-9]*(?:_[a-z0-9]+){3,})").unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    let sentence = |(number, line): (usize, &str)| {
+        let found = name.captures(line)?;
+        Some((number + 1, format!("{}{}", found[1].to_uppercase(), found[2].replace('_', " "))))
+    };
+    text.lines().enumerate().filter_map(sentence).collect()
+}
+
+fn assert_is_clear(files: &[PathBuf], sentences: fn(&Path) -> Vec<(usize, String)>, patterns: &[(&str, &str)]) {
+    let patterns: Vec<_> = patterns.iter().map(|(of, instead)| (regex::Regex::new(of).unwrap(), instead)).collect();
     let mut unclear = Vec::new();
-    for file in all_files() {
-        for (line, sentence) in sentences(&file) {
+    for file in files {
+        for (line, sentence) in sentences(file) {
             for (_, instead) in patterns.iter().filter(|(pattern, _)| pattern.is_match(&sentence)) {
                 unclear.push(format!("{}:{line}: {sentence:?}: write {instead}", file.display()));
             }
         }
     }
     assert!(unclear.is_empty(), "{} unclear sentences:\n{}", unclear.len(), unclear.join("\n"));
+}
+
+/// The rules are in CONTRIBUTING.md. A quotation of an RFC is written in quotes.
+#[test]
+fn comments_are_plain_english() {
+    assert_is_clear(&all_files(), sentences, &UNCLEAR);
+}
+
+#[test]
+fn test_names_are_plain_english() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let tests = ["examples", "tests", "robots-core/tests", "robotsd/tests"];
+    let mut all = all_files();
+    all.extend(tests.iter().flat_map(|folder| files(&root.join(folder))));
+    assert_is_clear(&all, names, &[&UNCLEAR[..], &UNCLEAR_IN_NAMES].concat());
 }

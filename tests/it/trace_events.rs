@@ -19,7 +19,7 @@ use tracing::Level;
 use crate::events::{Emitted, Fields, events, events_with_fields};
 
 #[test]
-fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
+fn reload_events_have_their_own_target_and_a_rejection_is_a_warning() {
     let events = events(|| {
         let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").open().unwrap();
         live.publish_blocking("<html>").unwrap_err();
@@ -32,7 +32,7 @@ fn a_reload_has_a_target_of_its_own_and_a_rejection_is_a_warning() {
 }
 
 #[test]
-fn a_reload_names_the_mode_and_a_pending_version_names_its_accepting_call() {
+fn reload_events_contain_the_mode_and_how_to_accept_a_pending_version() {
     let events = events_with_fields(|| {
         let live = LiveRobots::text("User-agent: *\nDisallow: /cart\n").gate(Gate::new()).open().unwrap();
         live.publish_blocking("User-agent: *\nDisallow: /\n").unwrap_err();
@@ -175,7 +175,7 @@ fn a_list_of_methods_without_get_causes_a_warning() {
 /// An override that has ended causes a warning when the site is opened and when the policy is set,
 /// but not at each reload.
 #[test]
-fn an_override_that_has_ended_is_a_warning() {
+fn an_override_that_has_ended_causes_a_warning_but_not_at_each_reload() {
     let past = UNIX_EPOCH + Duration::from_secs(784_111_777);
     let rate = Override::agent("bingbot", RateMode::Refuse).unwrap().until(past);
     let later = Override::agent("CCBot", Mode::Off).unwrap().until(SystemTime::now() + Duration::from_secs(3600));
@@ -220,7 +220,7 @@ fn an_override_that_applies_to_some_file_of_a_folder_causes_no_warning() {
 /// An override for a path that is not a rule of the file has no effect. If a switch was off before
 /// the start, every request passes.
 #[test]
-fn an_override_without_its_rule_and_a_switch_that_is_off_are_warnings() {
+fn an_override_without_a_matching_rule_and_a_switch_set_to_off_cause_warnings() {
     let of = |pattern: &str| Policy::builder().with_override(Override::pattern(pattern, Mode::Refuse).unwrap()).build();
     let open = |policy| LiveRobots::text("User-agent: *\nDisallow: /drafts\nAllow: /open\n").policy(policy);
     for pattern in ["/drafts/", "/open"] {
@@ -287,7 +287,7 @@ fn a_policy_with_a_milder_mode_causes_a_warning() {
 
 /// A crawler could otherwise bypass the rules by sending another host.
 #[test]
-fn each_host_without_a_site_causes_a_warning() {
+fn each_host_without_a_site_causes_one_warning_up_to_a_limit() {
     let (live, _) = drafts();
     let mut hosts = HostMap::new();
     hosts.insert("shop.example", live.clone()).unwrap();
@@ -513,7 +513,7 @@ fn status(layer: RobotsLayer, request: Request<()>) -> StatusCode {
 }
 
 #[test]
-fn an_event_names_host_path_and_rule() {
+fn the_event_of_a_refused_request_contains_host_path_and_rule() {
     // Registers the event before the subscriber is set. Otherwise, a thread of another test that
     // registers the event at the same time could leave it without a subscriber.
     status(drafts().1, by_gptbot("/drafts/"));

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failing_schedule_is_found_again_and_shrunk_to_what_it_needs() {
+    fn a_failing_schedule_is_reproduced_and_shrunk_to_the_needed_steps() {
         let shrunk = |steps: &[u64]| {
             let mut steps = steps.to_vec();
             shrink::<Counter>(&(), &mut steps);

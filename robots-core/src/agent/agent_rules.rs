@@ -47,7 +47,7 @@ mod tests {
                         User-agent: *\nDisallow: /star\n";
 
     #[test]
-    fn an_agent_is_named_by_token_or_header() {
+    fn for_agent_accepts_a_product_token_or_a_user_agent_header() {
         let robots = RobotsTxt::parse(FILE);
         for (agent, disallowed) in [
             ("OurBot", "/ours"),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_whole_names_and_both_spellings_count() {
+    fn ours_names_with_digits_and_differently_encoded_paths_match() {
         for (file, agent, path) in [
             ("User-agent: Our2Bot\nDisallow: /\n", "Our2Bot", "/x"),
             ("User-agent: Our2Bot\nDisallow: /\n", "Mozilla/5.0 (compatible; Our2Bot/1.0; +https://a.example/)", "/x"),
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn every_header_of_the_registry_is_read_as_the_recognizer_reads_it() {
+    fn every_example_header_of_the_registry_selects_the_group_of_its_crawler() {
         let mut headers = 0;
         for crawler in Registry::builtin().crawlers() {
             let Some(token) = crawler.tokens.first() else { continue };

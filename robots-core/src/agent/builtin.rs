@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forms_of_a_line_are_read() {
+    fn escaped_strings_arrays_and_booleans_are_parsed() {
         let text = "# a file\n\n[[crawler]]\nname = \"a \\\"b\\\\\"\nheader = [\n    \"x\",\n    \"y\",\n]\ntokens = [\"p\", \"q\"]\nindex = true\n\
                     [[crawler]]\nname = \"c\"\n[[crawler]]\nname = \"d\"\ncontrol = true\n";
         let [row, plain, control] = &read(text).unwrap()[..] else { panic!("three rows") };
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_lines_are_refused() {
+    fn invalid_lines_keys_and_values_are_refused() {
         for text in [
             "name = \"a\"",
             "[crawler]",

@@ -8,10 +8,10 @@ use super::crawler::{Category, Class};
 use super::header::{Header, Marks, Part, Word, WordRole};
 use super::name_index::{Kinds, is_host};
 use super::program::{
-    declares_on_device, has_address_of_source, has_contact, has_crawlers_contact, has_home_page_of_product,
-    has_host_of_media, is_in_view, is_of_maker, is_on_desk, is_on_device, is_program,
+    declares_on_device, has_contact, has_crawlers_contact, has_home_page_of_product, has_only_media_urls,
+    has_only_source_code_urls, is_contact_of_maker, is_desktop_program, is_in_web_view, is_on_device, is_program,
 };
-use super::purpose::{Purpose, continues_with_other_word, crawls, is_address_of_service, is_host_of_media, purposes};
+use super::purpose::{Purpose, continues_with_other_word, crawls, is_address_of_service, is_media_host, purposes};
 
 #[derive(Debug)]
 pub(super) struct ClaimReader<'a, 'h> {
@@ -20,8 +20,8 @@ pub(super) struct ClaimReader<'a, 'h> {
     /// of the parts. A purpose is stored only once per part, because a part of a crafted header may
     /// contain thousands of words that suggest the same purpose.
     purposes: Vec<(usize, Purpose)>,
-    is_in_view: OnceCell<bool>,
-    is_on_desk: OnceCell<bool>,
+    is_in_web_view: OnceCell<bool>,
+    is_desktop_program: OnceCell<bool>,
     has_crawlers_contact: OnceCell<bool>,
 }
 
@@ -34,8 +34,9 @@ pub(super) struct Claim {
 
 impl<'a, 'h> ClaimReader<'a, 'h> {
     pub(super) fn of(header: &'a Header<'h>) -> Self {
-        let (is_in_view, is_on_desk, has_crawlers_contact) = Default::default();
-        let mut reader = Self { header, purposes: Vec::new(), is_in_view, is_on_desk, has_crawlers_contact };
+        let (is_in_web_view, is_desktop_program, has_crawlers_contact) = Default::default();
+        let mut reader =
+            Self { header, purposes: Vec::new(), is_in_web_view, is_desktop_program, has_crawlers_contact };
         for (at, part) in header.parts.iter().enumerate() {
             if is_address_of_service(header.address(part)) {
                 reader.add(at, Purpose::Serves);
@@ -83,7 +84,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
     /// before [`Header::browser`] and parts that declare a product may contain this name.
     pub(super) fn declared_parts(&self) -> impl Iterator<Item = &'a Part> {
         let header = self.header;
-        header.parts.iter().enumerate().filter(|(at, _)| self.speaks(*at)).map(|(_, part)| part)
+        header.parts.iter().enumerate().filter(|(at, _)| self.may_contain_name(*at)).map(|(_, part)| part)
     }
 
     /// Returns the first word that may be the agent's name. Callers accept an everyday word as a
@@ -92,7 +93,7 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         let header = self.header;
         let names = |word: &Word| word.may_name_a_crawler() || word.role == WordRole::Registered;
         let mut first = header.words().find(|word| names(word))?;
-        if first.kinds.is_costume() && first.role != WordRole::Registered {
+        if first.kinds.is_common_to_browsers() && first.role != WordRole::Registered {
             let compatible = header.parts.iter().filter(|part| part.marks.has(Marks::COMPATIBLE));
             let mut words = compatible.flat_map(|part| header.words_of(part));
             first = words.find(|word| names(word) && !is_compatible(header, word))?;
@@ -112,21 +113,21 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
             let product = product.map(|word| String::from_utf8_lossy(word.text(header.bytes)).into_owned());
             return Claim { class: Class::Headless, category: None, product };
         }
-        evidence.claim(header).unwrap_or_else(|| nothing(silent_class(header)))
+        evidence.claim(header).unwrap_or_else(|| nothing(class_without_claim(header)))
     }
 
     /// Reports whether the part at this index may contain the agent's name.
-    fn speaks(&self, at: usize) -> bool {
-        self.header.browser.is_none_or(|browser| at < browser) || self.declares(at)
+    fn may_contain_name(&self, at: usize) -> bool {
+        self.header.browser.is_none_or(|browser| at < browser) || self.declares_product(at)
     }
 
     /// Reports whether a part of a browser's header declares a product: the part follows
     /// `compatible;`, contains or precedes a contact, or calls itself a crawler. In comments with
     /// `MSIE` or `Konqueror`, a part must call itself a crawler, because toolbars add their
     /// addresses to such comments.
-    fn declares(&self, at: usize) -> bool {
+    fn declares_product(&self, at: usize) -> bool {
         let marks = self.header.parts[at].marks;
-        let points = marks.has(Marks::CONTACT) || marks.has(Marks::ADDRESSED) || marks.has(Marks::COMPATIBLE);
+        let points = marks.has(Marks::CONTACT) || marks.has(Marks::CONTACT_FOLLOWS) || marks.has(Marks::COMPATIBLE);
         !marks.has(Marks::MODEL) && (points && !marks.has(Marks::OLD_BROWSER) || self.crawls(at))
     }
 
@@ -138,25 +139,25 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
         let header = self.header;
         let on_device = is_on_device(header);
         let mut evidence =
-            DeclaredEvidence { on_device, addressed: self.addressed_part(), ..DeclaredEvidence::default() };
+            DeclaredEvidence { on_device, contact_part: self.part_with_contact(), ..DeclaredEvidence::default() };
         for (at, purpose) in &self.purposes {
             let (at, part) = (*at, &header.parts[*at]);
             match purpose {
-                Purpose::Crawls | Purpose::IsBot if !self.is_of_program(at, on_device) => {
+                Purpose::Crawls | Purpose::IsBot if !self.names_application(at, on_device) => {
                     evidence.crawls.get_or_insert(part);
                     evidence.is_crawler |= *purpose == Purpose::Crawls;
                 }
-                Purpose::Presents => evidence.presents = true,
+                Purpose::Presents => evidence.suggests_viewer = true,
                 // `Archive Viewer/2.0 (Mac OS X)` is a program on a person's computer. So the word
                 // `Archive` suggests the program's category, but does not declare a crawler.
-                Purpose::Collects(category) if self.is_on_desk() && !has_contact(part) => {
+                Purpose::Collects(category) if self.is_desktop_program() && !has_contact(part) => {
                     evidence.category = evidence.category.or(*category);
                 }
-                Purpose::Collects(category) if self.speaks(at) => {
+                Purpose::Collects(category) if self.may_contain_name(at) => {
                     evidence.collects.get_or_insert(part);
                     evidence.category = evidence.category.or(*category);
                 }
-                Purpose::Serves if self.speaks(at) => {
+                Purpose::Serves if self.may_contain_name(at) => {
                     evidence.serves.get_or_insert(part);
                 }
                 _ => {}
@@ -167,33 +168,34 @@ impl<'a, 'h> ClaimReader<'a, 'h> {
 
     /// Reports whether a part with a word such as "spider" or "bot" names an application or a
     /// toolbar, not a crawler.
-    fn is_of_program(&self, at: usize, on_device: bool) -> bool {
+    fn names_application(&self, at: usize, on_device: bool) -> bool {
         let header = self.header;
         let part = &header.parts[at];
         // Phones send headers such as `SpiderSolitaire/3 CFNetwork/1399` and `CUBOT_X9 MAUI/11A`.
-        let is_in_view = || *self.is_in_view.get_or_init(|| is_in_view(header));
+        let is_in_web_view = || *self.is_in_web_view.get_or_init(|| is_in_web_view(header));
         let has_crawlers_contact = || *self.has_crawlers_contact.get_or_init(|| has_crawlers_contact(header));
-        if (on_device || is_in_view()) && !declares_on_device(part, has_crawlers_contact) {
+        if (on_device || is_in_web_view()) && !declares_on_device(part, has_crawlers_contact) {
             return true;
         }
         // Desktop programs send headers such as `SpiderOak/7.2 (Windows)`.
-        if self.is_on_desk() && !has_contact(part) && continues_with_other_word(header.product(part).as_bytes()) {
+        if self.is_desktop_program() && !has_contact(part) && continues_with_other_word(header.product(part).as_bytes())
+        {
             return true;
         }
         // The comment of an old browser may name a toolbar, such as `Bot Toolbar 2`.
         part.marks.has(Marks::OLD_BROWSER) && self.suggests(at, |purpose| purpose == Purpose::Presents)
     }
 
-    fn is_on_desk(&self) -> bool {
-        *self.is_on_desk.get_or_init(|| is_on_desk(self.header))
+    fn is_desktop_program(&self) -> bool {
+        *self.is_desktop_program.get_or_init(|| is_desktop_program(self.header))
     }
 
     /// Returns the first part with a product and a contact. If there is no such part, returns the
     /// first part with a contact. Ignores contacts of programs that are not crawlers, such as
     /// toolbars.
-    fn addressed_part(&self) -> Option<&'a Part> {
+    fn part_with_contact(&self) -> Option<&'a Part> {
         let header = self.header;
-        let of_program = has_address_of_source(header) || has_home_page_of_product(header);
+        let of_program = has_only_source_code_urls(header) || has_home_page_of_product(header);
         let mut first = None;
         for part in &header.parts {
             let is_of_program = part.marks.has(Marks::OLD_BROWSER) || of_program && !part.marks.has(Marks::COMPATIBLE);
@@ -217,10 +219,10 @@ struct DeclaredEvidence<'a> {
     /// client with such a word is a crawler even if other words suggest another purpose.
     is_crawler: bool,
     collects: Option<&'a Part>,
-    addressed: Option<&'a Part>,
+    contact_part: Option<&'a Part>,
     category: Option<Category>,
     /// Whether a word suggests a media player, a feed reader or a browser.
-    presents: bool,
+    suggests_viewer: bool,
     on_device: bool,
 }
 
@@ -244,10 +246,10 @@ impl<'a> DeclaredEvidence<'a> {
         }
         let is_app = self.on_device || header.kinds.has(Kinds::APP);
         let leads_library = header.words().next().is_some_and(|first| first.kinds.has(Kinds::LIBRARY));
-        let is_of_maker = |part: &Part| is_of_maker(header, part, self.presents);
-        if let Some(part) = self.addressed
+        let is_contact_of_maker = |part: &Part| is_contact_of_maker(header, part, self.suggests_viewer);
+        if let Some(part) = self.contact_part
             && (!leads_library || part.is_comment())
-            && !is_of_maker(part)
+            && !is_contact_of_maker(part)
         {
             return Some(part);
         }
@@ -256,11 +258,11 @@ impl<'a> DeclaredEvidence<'a> {
         }
         if let Some(part) = named_after_host(header)
             && !is_app
-            && !is_of_maker(part)
+            && !is_contact_of_maker(part)
         {
             return Some(part);
         }
-        if self.presents { None } else { sole_product(header) }
+        if self.suggests_viewer { None } else { sole_product(header) }
     }
 
     fn product(&self, header: &'a Header<'_>, part: &'a Part) -> Option<String> {
@@ -274,7 +276,7 @@ impl<'a> DeclaredEvidence<'a> {
 /// feeds or streams. The URLs are ignored if one of them leads to a page about a crawler.
 fn is_for_media(header: &Header<'_>, part: &Part) -> bool {
     let named = header.product(part);
-    has_host_of_media(header) || is_host(named.as_bytes()) && is_host_of_media(named.as_bytes())
+    has_only_media_urls(header) || is_host(named.as_bytes()) && is_media_host(named.as_bytes())
 }
 
 impl DeclaredEvidence<'_> {
@@ -334,7 +336,7 @@ fn is_compatible(header: &Header<'_>, word: &Word) -> bool {
     word.text(header.bytes).eq_ignore_ascii_case(b"compatible")
 }
 
-fn silent_class(header: &Header<'_>) -> Class {
+fn class_without_claim(header: &Header<'_>) -> Class {
     let kinds = header.kinds;
     if header.browser == Some(0) || kinds.has(Kinds::APPLIANCE) {
         return Class::Browser;
@@ -363,7 +365,7 @@ impl Header<'_> {
     /// outside the byte ranges `places`. The ranges must be sorted.
     pub(super) fn has_own_word_outside(&self, places: &[Range<usize>]) -> bool {
         let mut places = places.iter().peekable();
-        self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_costume()).any(|word| {
+        self.words().filter(|word| word.may_name_a_crawler() && !word.kinds.is_common_to_browsers()).any(|word| {
             while places.next_if(|place| place.end <= word.start).is_some() {}
             let is_named = places.peek().is_some_and(|place| place.start < word.end);
             !is_named && word.text(self.bytes).iter().any(u8::is_ascii_alphabetic)
@@ -371,8 +373,8 @@ impl Header<'_> {
     }
 
     /// Marks the words in the byte ranges `places` as registered names. Removes
-    /// [`Marks::ADDRESSED`] and [`Marks::COMPATIBLE`] from the parts with registered names, because
-    /// these marks belong to the registered crawler.
+    /// [`Marks::CONTACT_FOLLOWS`] and [`Marks::COMPATIBLE`] from the parts with registered names,
+    /// because these marks belong to the registered crawler.
     pub(super) fn without(mut self, places: &[Range<usize>]) -> Self {
         let mut places = places.iter().peekable();
         for part in &mut self.parts {
@@ -380,7 +382,7 @@ impl Header<'_> {
                 while places.next_if(|place| place.end <= word.start).is_some() {}
                 if places.peek().is_some_and(|place| place.start < word.end) {
                     word.role = WordRole::Registered;
-                    part.marks.remove(Marks::ADDRESSED);
+                    part.marks.remove(Marks::CONTACT_FOLLOWS);
                     part.marks.remove(Marks::COMPATIBLE);
                 }
             }
@@ -426,7 +428,7 @@ fn has_version(words: &[Word], header: &[u8]) -> bool {
 }
 
 fn begins_with_everyday_word(words: &[Word]) -> bool {
-    let first = words.iter().find(|word| word.may_name_a_crawler() && !word.kinds.is_costume());
+    let first = words.iter().find(|word| word.may_name_a_crawler() && !word.kinds.is_common_to_browsers());
     first.is_some_and(|first| first.kinds.has(Kinds::GENERIC))
 }
 
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_browser_does_not_declare_makes_no_claim() {
+    fn a_product_at_the_end_of_a_browser_header_is_declared_only_in_a_compatible_comment() {
         let browser = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141 Safari/537.36";
         for product in ["ExampleProbe/1", "PageFetch/1", "FeedThing/2"] {
             assert_eq!(claim(&format!("{browser} {product}")), (Class::Browser, None, None), "{product}");
@@ -453,21 +455,21 @@ mod tests {
     }
 
     #[test]
-    fn parts_in_front_of_a_browser_are_declared_and_its_own_are_not() {
-        let speaks = |header: &str| {
+    fn parts_before_a_browser_and_bots_in_its_comment_are_declared() {
+        let may_contain_name = |header: &str| {
             let header = Header::read(header.as_bytes());
             let reader = ClaimReader::of(&header);
-            (0..header.parts.len()).map(|at| reader.speaks(at)).collect::<Vec<_>>()
+            (0..header.parts.len()).map(|at| reader.may_contain_name(at)).collect::<Vec<_>>()
         };
-        assert_eq!(speaks("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
-        assert_eq!(speaks("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
+        assert_eq!(may_contain_name("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Quux/2"), [true, false, false, false, false]);
+        assert_eq!(may_contain_name("Foo/1.0 (Bar) Quux/2"), [true, true, true]);
         // The parts are Mozilla, X11, FooBot, Bar, BazBot and Gecko.
-        let bots = speaks("Mozilla/5.0 (X11; FooBot; Bar; BazBot) Gecko/1");
+        let bots = may_contain_name("Mozilla/5.0 (X11; FooBot; Bar; BazBot) Gecko/1");
         assert_eq!(bots, [false, false, true, false, true, false]);
     }
 
     #[test]
-    fn a_model_is_not_declared_and_an_old_browser_declares_only_what_calls_itself_a_crawler() {
+    fn device_models_are_not_declared_and_an_old_browser_declares_only_crawlers() {
         let declared = |header: &str| {
             let header = Header::read(header.as_bytes());
             let reader = ClaimReader::of(&header);
@@ -480,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_that_leads_is_the_product_behind_compatible() {
+    fn the_leading_word_of_a_mozilla_header_is_the_product_after_compatible() {
         let leading = |text: &str| {
             let header = Header::read(text.as_bytes());
             let reader = ClaimReader::of(&header);
@@ -492,13 +494,13 @@ mod tests {
     }
 
     #[test]
-    fn a_product_named_after_its_host_is_declared() {
+    fn a_product_that_is_a_host_name_is_declared() {
         assert_eq!(claim("example.com/1.0"), (Class::Declared, None, Some("example.com".to_owned())));
         assert_eq!(claim("Example/1.0").0, Class::NonBrowser);
     }
 
     #[test]
-    fn an_agent_is_called_by_the_product_that_leads() {
+    fn an_agent_is_named_after_its_leading_product_unless_a_later_one_declares_itself() {
         for (header, product) in [
             // The words next to the contact describe the crawler, but are not its name.
             ("Example Client/18.3.0 (kit-18.1.3; linux; +https://example.test)", "Example Client"),
@@ -524,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_and_owners_of_machines_run_declares_nothing() {
+    fn programs_that_people_run_are_not_declared_crawlers() {
         for header in [
             // These headers name the runtime or the machine of the program.
             "Example/1.3 (+https://example.test/; go1.12; linux/amd64)",
@@ -557,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawler_is_one_whatever_it_crawls_for() {
+    fn a_product_named_crawler_is_declared_without_the_category_of_its_other_words() {
         let some = |category, product: &str| (Class::Declared, category, Some(product.to_owned()));
         assert_eq!(claim("SiteMonitor/1 (+https://x.test)"), some(Some(Category::Monitoring), "SiteMonitor"));
         assert_eq!(claim("MonitorCrawler/1 (+https://x.test)"), some(None, "MonitorCrawler"));
@@ -566,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contact_counts_for_what_leads_or_stands_in_a_comment() {
+    fn a_contact_declares_a_leading_product_or_one_in_its_comment_but_not_a_library() {
         // The only product of the third header is a library, so the contact declares no crawler.
         assert_eq!(claim("curl/8.0 (Example; +https://example.test/)").0, Class::Declared);
         assert_eq!(claim("Example/8.0 +https://example.test/").0, Class::Declared);
@@ -574,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_on_devices_make_no_claim_by_bot_alone() {
+    fn the_word_bot_alone_does_not_declare_a_mobile_app_as_a_crawler() {
         // `ChatBot` runs on a person's telephone.
         assert_eq!(claim("ChatBot/5 CFNetwork/1399 Darwin/22").0, Class::App);
         assert_eq!(claim("ChatBot/5 (+https://x.test) CFNetwork/1399 Darwin/22").0, Class::Declared);
@@ -589,7 +591,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_on_desks_make_no_claim_by_a_word_alone() {
+    fn a_word_such_as_spider_alone_does_not_declare_a_desktop_program_as_a_crawler() {
         for program in ["SpiderOak/7.24 (Windows)", "Archive Viewer/2.18 (Mac OS X)", "UrlSnapper/1 (Windows NT 10.0)"]
         {
             assert_eq!(claim(program).0, Class::NonBrowser, "{program}");
@@ -603,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_media_is_that_of_what_people_subscribe_with() {
+    fn a_url_of_an_audio_service_gives_the_category_feed_unless_a_bot_is_named() {
         for (header, category) in [
             ("Bullhorn/1.0 (+http://bullhorn.fm/)", Some(Category::Feed)),
             ("Podvine/3.3.1 (www.podvine.com)", None),
@@ -616,7 +618,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_on_a_platform_is_a_browser() {
+    fn a_header_with_both_a_platform_and_an_engine_is_a_browser() {
         assert_eq!(claim("Foo (Windows NT 10.0) Gecko/20100101").0, Class::Browser);
         assert_eq!(claim("Foo Gecko/20100101").0, Class::NonBrowser);
         assert_eq!(claim("Foo (Windows NT 10.0)").0, Class::NonBrowser);
@@ -634,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawler_that_declares_itself_does_not_hide_behind_a_registered_name() {
+    fn a_declared_crawler_is_recognized_next_to_a_registered_name() {
         let headers = "MyBot/1.0 (+https://my.example/bot) UptimeRobot | UptimeRobot/2.0 MyBot/1.0 | \
             MyBot UptimeRobot/2.0 | UptimeRobot MyBot | GPTBot/1.2 CCBot/2.0 MyBot/1.0 | \
             MyBot/beta UptimeRobot | Mozilla/5.0 (compatible; MyBot/1.0; UptimeRobot/2.0) | \
@@ -649,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn the_description_of_a_registered_crawler_is_no_other_one() {
+    fn the_description_of_a_registered_crawler_is_not_another_crawler() {
         for header in [
             "serpstatbot/1.0 (advanced backlink tracking bot; http://serpstatbot.com/; abuse@serpstatbot.com)",
             "Mozilla/5.0 (X11; Linux) Chrome/59.0 Safari/537.36 PingdomPageSpeed/1.0 (pingbot/2.0; +http://www.pingdom.com/)",
@@ -666,7 +668,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_the_file_does_not_hide_behind_a_registered_one() {
+    fn a_name_from_the_file_is_recognized_next_to_a_registered_name() {
         let file = "User-agent: AcmeBot\nUser-agent: Quux\nUser-agent: bot\nDisallow: /\n";
         for (header, name) in [
             ("CCBot AcmeBot/1.0", Some("AcmeBot")),

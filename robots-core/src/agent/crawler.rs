@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_forms_read_back() {
+    fn classes_categories_and_obeys_values_parse_back_from_their_strings() {
         for class in Class::ALL {
             assert_eq!(class.as_str().parse(), Ok(*class));
         }
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_follow_from_the_name() {
+    fn header_names_and_tokens_default_to_the_name() {
         let crawler = Crawler::new("A Bot", Category::Seo).checked().unwrap();
         assert_eq!(crawler.header_names, ["A Bot"]);
         assert_eq!(crawler.tokens, [ProductToken::new("a bot")]);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_refused_with_its_field_and_what_would_be_right() {
+    fn the_error_for_a_wrong_value_contains_its_field_and_a_correction() {
         let row = || Crawler::new("A", Category::Seo);
         let checked_on = |day: &str| Crawler { checked_on: Some(day.into()), ..row() };
         for (row, field, right) in [
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_with_every_value_is_kept_as_it_is() {
+    fn checking_a_valid_row_with_every_field_set_does_not_change_it() {
         let row = Crawler {
             header_names: vec!["A".into(), "A Bot".into()],
             tokens: ["a", "b"].map(ProductToken::new).into(),

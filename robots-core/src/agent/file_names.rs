@@ -2,7 +2,7 @@
 
 use super::claim::ClaimReader;
 use super::header::{Header, Word};
-use super::name_index::{End, Kinds, NameIndex, WordHash, is_blank, is_joint, kinds};
+use super::name_index::{Kinds, NameEnd, NameIndex, WordHash, is_blank, is_joint, kinds};
 use super::registry::Registry;
 use crate::rules::{ProductToken, RobotsTxt};
 
@@ -23,7 +23,7 @@ impl FileNames {
         };
         for name in file.groups().flat_map(|group| group.names()).filter(|name| !name.is_star()) {
             let named = ProductToken::from_name(name.value()).into_iter().chain(registry.stands_for(name.value()));
-            tokens.extend(named.filter(|token| !is_costume(token) && !is_found(token)));
+            tokens.extend(named.filter(|token| !is_common_to_browsers(token) && !is_found(token)));
         }
         tokens.sort();
         tokens.dedup();
@@ -39,14 +39,14 @@ impl FileNames {
             return None;
         }
         let leading = reader.leading_word().map(|word| word.start);
-        let mut best: Option<((End, usize), u32)> = None;
+        let mut best: Option<((NameEnd, usize), u32)> = None;
         for part in reader.declared_parts() {
             for word in header.words_of(part).iter().filter(|word| word.may_name_a_crawler()) {
                 let leads = leading == Some(word.start);
                 self.starting_at(header.bytes, word.start, word.end, |name, end, length| {
                     let general = is_general(&self.tokens[name as usize]);
-                    let alone = || leads && end == End::Whole && is_whole_product(header.bytes, word.end);
-                    if general && !alone() || end == End::Versioned && length < 4 {
+                    let alone = || leads && end == NameEnd::Whole && is_whole_product(header.bytes, word.end);
+                    if general && !alone() || end == NameEnd::Versioned && length < 4 {
                         return;
                     }
                     let rank = (end, length);
@@ -61,7 +61,7 @@ impl FileNames {
 
     /// Calls `report` for every name whose first word is the header word at `start..end`. Ignores a
     /// version at the end of the header word.
-    fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, End, usize)) {
+    fn starting_at(&self, bytes: &[u8], start: usize, end: usize, mut report: impl FnMut(u32, NameEnd, usize)) {
         let limit = end.min(start.saturating_add(self.index.longest_word));
         for at in start..limit {
             let next = bytes.get(at + 1).copied().unwrap_or(b' ');
@@ -81,7 +81,7 @@ impl FileNames {
 /// Reports whether unregistered agents obey groups with this name: the name has more than three
 /// bytes, and is neither an ordinary word nor a word that all browsers send.
 pub(super) fn may_claim(token: &ProductToken) -> bool {
-    !is_costume(token) && !is_general(token)
+    !is_common_to_browsers(token) && !is_general(token)
 }
 
 /// Reports whether no other word follows `end`, so that the product's name ends at `end`.
@@ -92,10 +92,10 @@ fn is_whole_product(bytes: &[u8], end: usize) -> bool {
 
 /// Reports whether a name consists only of words that all browsers send, with or without a version,
 /// as in `MSIE 6.0`.
-fn is_costume(token: &ProductToken) -> bool {
+fn is_common_to_browsers(token: &ProductToken) -> bool {
     token.as_bytes().split(|byte| *byte == b' ').all(|word| {
         let kinds = kinds(word, WordHash::of(word));
-        kinds.is_costume() || kinds.has(Kinds::APP) || word.first().is_some_and(u8::is_ascii_digit)
+        kinds.is_common_to_browsers() || kinds.has(Kinds::APP) || word.first().is_some_and(u8::is_ascii_digit)
     }) && !token.as_bytes().first().is_some_and(u8::is_ascii_digit)
 }
 
@@ -134,13 +134,13 @@ impl Registry {
         }
         let header = Header::read(name_value);
         if header.words().next().is_some_and(|first| first.kinds.has(Kinds::BROWSER)) {
-            return self.pasted(&header);
+            return self.tokens_of_pasted_header(&header);
         }
         let cut = ProductToken::cut(name_value);
         if cut != whole && self.knows(&cut) { vec![cut] } else { Vec::new() }
     }
 
-    fn pasted(&self, header: &Header<'_>) -> Vec<ProductToken> {
+    fn tokens_of_pasted_header(&self, header: &Header<'_>) -> Vec<ProductToken> {
         if let Some((crawler, _)) = self.find(header).next() {
             return crawler.tokens.first().cloned().into_iter().collect();
         }
@@ -149,7 +149,8 @@ impl Registry {
             let Some(first) = header.words_of(part).iter().find(|word: &&Word| word.may_name_a_crawler()) else {
                 continue;
             };
-            if first.kinds.is_costume() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC) {
+            if first.kinds.is_common_to_browsers() || first.kinds.has(Kinds::ENGINE) || first.kinds.has(Kinds::GENERIC)
+            {
                 continue;
             }
             tokens.extend(ProductToken::from_name(header.product(part).as_bytes()));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_whole_name_wins_over_any_versioned_one() {
+    fn the_longest_whole_name_wins_over_a_name_with_a_version_suffix() {
         assert_eq!(found(&["Foo", "Foo Bar"], "Foo Bar/1.0").as_deref(), Some("foo bar"));
         assert_eq!(found(&["Quux", "Foobar"], "Foobar2 Quux").as_deref(), Some("quux"));
         assert_eq!(found(&["Foobar"], "Foobar-2.1").as_deref(), Some("foobar"));
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn everyday_words_are_names_only_where_they_lead() {
+    fn an_everyday_word_is_a_name_only_if_it_is_the_leading_product() {
         for name in ["bot", "es", "008", "Java"] {
             assert_eq!(found(&[name], &format!("{name}/1.0")), Some(name.to_ascii_lowercase()));
             assert_eq!(found(&[name], &format!("Foo/1.0 ({name}/1.0)")), None);
@@ -187,14 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn costume_is_no_crawlers_name() {
+    fn browser_and_platform_names_are_not_crawler_names() {
         for name in ["Mozilla", "Mozilla/5.0", "Opera", "MSIE 6.0", "Windows", "CFNetwork"] {
             assert_eq!(found(&[name], &format!("{name}/1.0")), None, "{name}");
         }
     }
 
     #[test]
-    fn names_the_registry_finds_are_not_kept() {
+    fn names_from_the_file_that_the_registry_recognizes_are_not_kept() {
         let file = RobotsTxt::parse(&b"user-agent: Googlebot\nuser-agent: Expanse\nuser-agent: Foo\nallow: /\n"[..]);
         let names = FileNames::new(Registry::builtin(), &file);
         assert_eq!(*names.tokens, [ProductToken::new("expanse"), ProductToken::new("foo")]);

@@ -65,7 +65,7 @@ impl Marks {
     /// The part contains a URL or an e-mail address.
     pub(super) const CONTACT: Self = Self(1);
     /// The contact that belongs to this part is in the next part or the next comment.
-    pub(super) const ADDRESSED: Self = Self(1 << 1);
+    pub(super) const CONTACT_FOLLOWS: Self = Self(1 << 1);
     /// The part is the word `compatible`, or follows it in the same comment.
     pub(super) const COMPATIBLE: Self = Self(1 << 2);
     /// The part follows `Android`, `Mobile` or a similar word in a comment, and is therefore a
@@ -107,7 +107,7 @@ impl Word {
     /// The second name is everything before the first `-`, `_` or `.` that is followed by a
     /// version, as in `Experibot-v3` and `Nutch-1.0-dev`.
     pub(super) fn stems<'h>(&self, bytes: &'h [u8]) -> impl Iterator<Item = &'h [u8]> {
-        let text = if self.kinds.is_costume() { &b""[..] } else { self.text(bytes) };
+        let text = if self.kinds.is_common_to_browsers() { &b""[..] } else { self.text(bytes) };
         let end_of = |text: &[u8], ends: fn(&u8) -> bool| text.iter().rposition(ends).map_or(0, |at| at + 1);
         let is_version = |text: &[u8]| match text {
             [b'v' | b'V', digit, ..] | [digit, ..] => digit.is_ascii_digit(),
@@ -189,7 +189,7 @@ impl<'h> Header<'h> {
     fn product_words(&self, part: &Part) -> impl Iterator<Item = &Word> {
         let words =
             self.words_of(part).iter().filter(|word| !matches!(word.role, WordRole::Ignored | WordRole::Registered));
-        words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_costume())
+        words.take_while(|word| word.role == WordRole::Candidate).skip_while(|word| word.kinds.is_common_to_browsers())
     }
 
     /// Reports whether the header contains `needle`, ignoring case.

@@ -27,12 +27,12 @@ struct HeaderReader<'h> {
     /// While a comment is read, the value to restore in `inherited` after the comment.
     inherited_outside: Marks,
     /// The words that the reader ignores next, because they follow a word such as "like".
-    mute: Mute,
+    ignored_words: IgnoredWords,
     brackets_close: bool,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Mute {
+enum IgnoredWords {
     #[default]
     Nothing,
     Word,
@@ -114,14 +114,14 @@ impl<'h> HeaderReader<'h> {
         let role = if is_version {
             self.marks.add(Marks::VERSIONED);
             WordRole::Version
-        } else if self.mute != Mute::Nothing {
+        } else if self.ignored_words != IgnoredWords::Nothing {
             WordRole::Ignored
         } else {
             WordRole::Candidate
         };
-        match self.mute {
-            Mute::Word => self.mute = Mute::Nothing,
-            Mute::Product if is_version => self.mute = Mute::Nothing,
+        match self.ignored_words {
+            IgnoredWords::Word => self.ignored_words = IgnoredWords::Nothing,
+            IgnoredWords::Product if is_version => self.ignored_words = IgnoredWords::Nothing,
             _ => {}
         }
         let text = &bytes[start..end];
@@ -129,13 +129,13 @@ impl<'h> HeaderReader<'h> {
         if is_version && text[0].is_ascii_alphabetic() {
             // Headers such as `Spice_M-5/MAUI/11A` and `Podbean/Android App` contain a platform
             // after the `/`, instead of a version.
-            self.header.kinds = self.header.kinds.with(kinds(text, hash).of_device());
+            self.header.kinds = self.header.kinds.with(kinds(text, hash).only_device_kinds());
             self.header.has_named_version = true;
         }
         let kinds = if role == WordRole::Candidate { kinds(text, hash) } else { Kinds::default() };
         let word = Word { start, end, hash, kinds, role };
         if role == WordRole::Candidate {
-            if !kinds.is_costume() && text.iter().any(u8::is_ascii_alphabetic) {
+            if !kinds.is_common_to_browsers() && text.iter().any(u8::is_ascii_alphabetic) {
                 self.marks.add(Marks::OWN_WORD);
             }
             self.header.kinds = self.header.kinds.with(kinds);
@@ -152,11 +152,11 @@ impl<'h> HeaderReader<'h> {
         let text = word.text(bytes);
         let then = bytes.get(word.end).copied();
         if text.eq_ignore_ascii_case(b"like") && then.is_some_and(|next| is_blank(next) || next == b'+') {
-            self.mute = if self.depth > 0 { Mute::Product } else { Mute::Word };
+            self.ignored_words = if self.depth > 0 { IgnoredWords::Product } else { IgnoredWords::Word };
         } else if text.eq_ignore_ascii_case(b"with") {
             let before = self.header.words.get(self.first_word..).and_then(<[Word]>::last);
             if before.is_some_and(|before| before.text(bytes).eq_ignore_ascii_case(b"compatible")) {
-                self.mute = Mute::Product;
+                self.ignored_words = IgnoredWords::Product;
             }
         } else if text.eq_ignore_ascii_case(b"compatible") && self.first_word == self.header.words.len() {
             self.marks.add(Marks::COMPATIBLE);
@@ -238,24 +238,24 @@ impl<'h> HeaderReader<'h> {
         let comment = if self.depth > 0 { self.comments } else { 0 };
         let address = std::mem::replace(&mut self.address, 0..0);
         if self.marks.has(Marks::CONTACT) {
-            self.mark_addressed(comment);
+            self.mark_part_before_contact(comment);
         }
         if !words.is_empty() || self.marks.has(Marks::CONTACT) {
             self.header.parts.push(Part { words, comment, address, marks: self.marks });
         }
         self.first_word = self.header.words.len();
         self.marks = self.inherited;
-        self.mute = Mute::Nothing;
+        self.ignored_words = IgnoredWords::Nothing;
     }
 
-    /// Adds [`Marks::ADDRESSED`] to the previous part, because the contact in the current part
-    /// often belongs to the previous part, as in `(FooBot/1.0; +http://…)` and
+    /// Adds [`Marks::CONTACT_FOLLOWS`] to the previous part, because the contact in the current
+    /// part often belongs to the previous part, as in `(FooBot/1.0; +http://…)` and
     /// `FooBot/1.0 (+http://…)`.
-    fn mark_addressed(&mut self, comment: u32) {
+    fn mark_part_before_contact(&mut self, comment: u32) {
         if let Some(before) = self.header.parts.last_mut()
             && (before.comment == comment || before.comment == 0)
         {
-            before.marks.add(Marks::ADDRESSED);
+            before.marks.add(Marks::CONTACT_FOLLOWS);
             before.marks.remove(Marks::MODEL);
         }
         self.marks.remove(Marks::MODEL);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_speak_of_others_are_muted() {
+    fn words_about_other_products_addresses_and_device_models_are_ignored() {
         for (header, words) in [
             ("Foo/1.0 (+http://bar.example/Baz; Quux)", &["Foo", "Quux"][..]),
             ("Foo (www.bar.example/Baz) HaF+https://x", &["Foo", "HaF"]),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_no_part_of_a_word() {
+    fn a_version_at_the_end_of_a_word_is_not_part_of_its_stem() {
         for (word, stems) in [
             ("Pingdom.com_bot_version_1.4", "Pingdom.com_bot_version"),
             ("Experibot-v3", "Experibot"),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn only_costume_and_engine_together_are_a_browser() {
+    fn mozilla_or_an_engine_alone_is_not_a_browser() {
         for (header, browser) in [
             ("Mozilla/5.0 (X11; Linux) AppleWebKit/537 (KHTML, like Gecko) Safari/537", Some(0)),
             ("Foo/1.0 Mozilla/5.0 (X11) Gecko/1 Firefox/2", Some(1)),
@@ -377,13 +377,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_know_their_comment() {
+    fn each_part_has_the_number_of_its_comment() {
         let header = Header::read(b"Foo (Bar; Baz) Quux (Corge)");
         assert_eq!(header.parts.iter().map(|part| part.comment).collect::<Vec<_>>(), [0, 1, 1, 0, 2]);
     }
 
     #[test]
-    fn a_contact_marks_its_part_and_the_one_before_and_ends_the_model() {
+    fn a_contact_marks_its_part_and_the_part_before_it_and_ends_the_device_model() {
         let header = Header::read(b"(Linux; Android 9; Foo; Bar; +http://x)");
         let marks: Vec<Marks> = header.parts.iter().map(|part| part.marks).collect();
         let marked = |marks: &[Marks]| {
@@ -392,13 +392,13 @@ mod tests {
             all
         };
         assert_eq!(marks[2], marked(&[Marks::MODEL, Marks::OWN_WORD]));
-        assert_eq!(marks[3], marked(&[Marks::ADDRESSED, Marks::OWN_WORD]));
+        assert_eq!(marks[3], marked(&[Marks::CONTACT_FOLLOWS, Marks::OWN_WORD]));
         assert_eq!(marks[4], Marks::CONTACT);
         assert_eq!(header.address(&header.parts[4]), b"http://x");
     }
 
     #[test]
-    fn an_address_is_a_contact_where_its_host_ends_in_a_name() {
+    fn an_email_address_is_a_contact_if_its_domain_ends_with_a_name() {
         let has_contact = |header: &str| {
             let header = Header::read(header.as_bytes());
             header.parts.iter().any(|part| part.marks.has(Marks::CONTACT))
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn any_octets_are_read() {
+    fn headers_with_any_bytes_can_be_read() {
         for byte in 0..=255_u8 {
             let header = [b"Foo", &[byte][..], b"Bar", &[byte; 3], b"(", &[byte], b";", &[byte]].concat();
             assert!(!Header::read(&header).parts.is_empty());

@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn every_identity_reads_back_from_its_written_form() {
+    fn every_identity_parses_back_from_its_string() {
         for identity in all() {
             assert_eq!(identity.to_string().parse(), Ok(identity));
         }
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_text_is_an_identity() {
+    fn an_invalid_identity_string_is_rejected() {
         let texts = "Verified(range)~verified~verified()~verified(dns)~verified(range: stale)~refuted(range)~\
             refuted(expired)~refuted(range: expired)~undecided~undecided(range: stale)~unclaimed()~\
             unverifiable(stale)~)~(";
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_means_one_reason() {
+    fn every_reason_has_a_unique_name() {
         let words = Refutation::ALL.iter().map(|reason| reason.as_str());
         let mut words: Vec<_> = words.chain(UndecidedReason::ALL.iter().map(|reason| reason.as_str())).collect();
         let count = words.len();
@@ -302,7 +302,7 @@ mod tests {
 
     #[cfg(feature = "serde")]
     #[test]
-    fn an_identity_is_an_object_of_its_parts() {
+    fn an_identity_is_a_json_object_of_outcome_method_and_reason() {
         for identity in all() {
             let value = serde_json::to_value(identity).expect("JSON");
             assert_eq!(serde_json::from_value::<Identity>(value).expect("an identity"), identity);

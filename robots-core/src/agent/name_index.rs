@@ -94,7 +94,7 @@ pub(super) struct Named {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
-pub(super) enum End {
+pub(super) enum NameEnd {
     /// A version follows the name in the same word: `FooBot2`, `FooBot-1.0`, `FooBot_v2`. If other
     /// letters follow, as in `FooBot-Image`, the word is another name.
     Versioned,
@@ -192,7 +192,7 @@ impl Named {
 
     /// Returns how the name ends in `bytes`, and the position of this end. `None` if `bytes` does
     /// not contain the name with its first word at `at`.
-    pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(End, usize)> {
+    pub(super) fn end(&self, bytes: &[u8], at: usize) -> Option<(NameEnd, usize)> {
         let mut at = at.checked_sub(self.lead)?;
         for byte in &self.text {
             if *byte == b' ' {
@@ -211,10 +211,10 @@ impl Named {
         let rest = &bytes[at..];
         let joints = rest.iter().take_while(|byte| is_joint(**byte)).count();
         let end = match (joints, &rest[joints..]) {
-            (_, [next, ..]) if next.is_ascii_digit() => End::Versioned,
-            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => End::Versioned,
+            (_, [next, ..]) if next.is_ascii_digit() => NameEnd::Versioned,
+            (1.., [b'v' | b'V', next, ..]) if next.is_ascii_digit() => NameEnd::Versioned,
             (_, [next, ..]) if next.is_ascii_alphabetic() => return None,
-            _ => End::Whole,
+            _ => NameEnd::Whole,
         };
         Some((end, at))
     }
@@ -266,13 +266,13 @@ impl Kinds {
         Self(self.0 | other.0)
     }
 
-    pub(super) const fn of_device(self) -> Self {
+    pub(super) const fn only_device_kinds(self) -> Self {
         Self(self.0 & (Self::APP.0 | Self::APPLIANCE.0))
     }
 
     /// Reports whether all browsers send words of these kinds. A robots.txt group for such a word
     /// does not apply to unregistered agents.
-    pub(super) const fn is_costume(self) -> bool {
+    pub(super) const fn is_common_to_browsers(self) -> bool {
         self.has(Self::BROWSER.with(Self::PLATFORM))
     }
 }
@@ -340,12 +340,12 @@ mod tests {
     use super::*;
     use crate::agent::header::Header;
 
-    fn ends(name: &str, header: &str, at: usize) -> Option<End> {
+    fn ends(name: &str, header: &str, at: usize) -> Option<NameEnd> {
         NameIndex::new([(name.as_bytes(), 0)]).names[0].end(header.as_bytes(), at).map(|(end, _)| end)
     }
 
     #[test]
-    fn every_line_of_words_is_of_a_kind_and_every_kind_has_some() {
+    fn every_line_of_the_word_list_has_a_kind_and_every_kind_has_words() {
         let lines = WORDS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
         assert_eq!(lines.count(), lists().count());
         let (all, last) = (lists().fold(Kinds::default(), |all, (_, kind)| all.with(kind)), Kinds::WEB_VIEW.0);
@@ -357,22 +357,22 @@ mod tests {
 
     #[test]
     fn a_name_ends_at_a_boundary_or_before_a_version() {
-        assert_eq!(ends("FooBot", "foobot/1.0", 0), Some(End::Whole));
-        assert_eq!(ends("FooBot", "x FOOBOT. y", 2), Some(End::Whole));
+        assert_eq!(ends("FooBot", "foobot/1.0", 0), Some(NameEnd::Whole));
+        assert_eq!(ends("FooBot", "x FOOBOT. y", 2), Some(NameEnd::Whole));
         for header in ["FooBot2", "FooBot-1.0", "FooBot_v2.1", "FooBot.3"] {
-            assert_eq!(ends("FooBot", header, 0), Some(End::Versioned), "{header}");
+            assert_eq!(ends("FooBot", header, 0), Some(NameEnd::Versioned), "{header}");
         }
         assert_eq!(ends("FooBot", "FooBot-Image", 0), None);
         assert_eq!(ends("FooBot", "foobot.com", 0), None);
         assert_eq!(ends("FooBot", "FooBots", 0), None);
         assert_eq!(ends("FooBot", "FooBo", 0), None);
-        assert_eq!(ends("Sogou web spider", "Sogou+web  spider(x", 0), Some(End::Whole));
-        assert_eq!(ends("!Susie", "(!susie)", 2), Some(End::Whole));
+        assert_eq!(ends("Sogou web spider", "Sogou+web  spider(x", 0), Some(NameEnd::Whole));
+        assert_eq!(ends("!Susie", "(!susie)", 2), Some(NameEnd::Whole));
         assert_eq!(ends("!Susie", "susie", 0), None);
     }
 
     #[test]
-    fn of_many_names_with_the_same_first_word_the_longest_are_kept() {
+    fn only_the_longest_of_many_names_with_the_same_first_word_are_kept() {
         let names: Vec<_> = (0..1000).map(|number| format!("Foo {number}")).chain(["Bar 1".to_owned()]).collect();
         let index = NameIndex::new(names.iter().zip(0..).map(|(name, value)| (name.as_bytes(), value)));
         let found = |word: &str| index.with_first_word(WordHash::of(word.as_bytes()));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn every_word_is_found_where_it_stands_alone_and_nowhere_else() {
+    fn every_listed_word_is_found_alone_and_not_inside_longer_words() {
         let mut wrong = Vec::new();
         for (list, kind) in lists() {
             for word in list.split_ascii_whitespace() {
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_differ_from_applications() {
+    fn host_names_are_distinguished_from_names_of_applications() {
         for host in ["example.com", "seo4ajax.com", "w3af.org", "Transistor.fm"] {
             assert!(is_host(host.as_bytes()), "{host}");
         }

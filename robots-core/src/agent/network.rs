@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_in_the_networks_that_begin_like_it() {
+    fn a_network_contains_the_addresses_with_its_prefix() {
         for (network, inside, outside) in [
             ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
             ("10.0.0.0/8", "::ffff:10.1.2.3", "::10.1.2.3"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_network_is_refused_with_a_reason() {
+    fn an_invalid_network_is_refused_with_a_reason() {
         for (text, why) in [
             ("", "write one such as"),
             ("example.com", "write one such as"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_a_first_and_a_last_address() {
+    fn a_network_has_a_canonical_form_a_first_address_and_an_address_range() {
         for (text, form, first, length) in [
             ("192.0.2.7", "192.0.2.7", "192.0.2.7", 32),
             ("0.0.0.0/0", "0.0.0.0/0", "0.0.0.0", 0),

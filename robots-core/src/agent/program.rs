@@ -8,11 +8,11 @@
 
 use super::header::{Header, Marks, Part, Word};
 use super::name_index::{Kinds, ends_with, is_forge};
-use super::purpose::{crawls, ends_as_program, is_host_of_media};
+use super::purpose::{crawls, ends_as_program, is_media_host};
 use crate::rules::starts_with;
 
 pub(super) fn has_contact(part: &Part) -> bool {
-    part.marks.has(Marks::CONTACT) || part.marks.has(Marks::ADDRESSED)
+    part.marks.has(Marks::CONTACT) || part.marks.has(Marks::CONTACT_FOLLOWS)
 }
 
 /// Returns `false` if the header looks like the header of a browser that calls itself Mozilla or
@@ -37,14 +37,14 @@ pub(super) fn is_on_device(header: &Header<'_>) -> bool {
 
 /// Reports whether the header is from the web view of an application on an iPhone, iPad or iPod. A
 /// web view does not send the word `Safari`, which browsers on these devices send.
-pub(super) fn is_in_view(header: &Header<'_>) -> bool {
+pub(super) fn is_in_web_view(header: &Header<'_>) -> bool {
     header.browser.is_some()
         && [&b"(iphone"[..], b"(ipad", b"(ipod"].iter().any(|device| header.contains(device))
         && !header.contains(b"safari/")
 }
 
 /// Reports whether the header is from a program, other than a browser, on a person's computer.
-pub(super) fn is_on_desk(header: &Header<'_>) -> bool {
+pub(super) fn is_desktop_program(header: &Header<'_>) -> bool {
     header.kinds.has(Kinds::PERSONAL) && !header.kinds.has(Kinds::ENGINE) && is_plain(header)
 }
 
@@ -56,9 +56,9 @@ pub(super) fn declares_on_device(part: &Part, has_crawlers_contact: impl FnOnce(
     has_contact(part) && (part.marks.has(Marks::COMPATIBLE) || has_crawlers_contact())
 }
 
-/// Reports whether the contact in a part belongs to the maker of a program. `presents` is true if a
-/// word of the header suggests a player, a reader or a browser.
-pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> bool {
+/// Reports whether the contact in a part belongs to the maker of a program. `suggests_viewer` is
+/// true if a word of the header suggests a player, a reader or a browser.
+pub(super) fn is_contact_of_maker(header: &Header<'_>, part: &Part, suggests_viewer: bool) -> bool {
     let programs = Kinds::PROGRAM.with(Kinds::PLAIN_BROWSER);
     if !is_plain(header) {
         return header.words_of(part).iter().any(|word| word.kinds.has(programs));
@@ -66,8 +66,8 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
     // Desktop programs name their platform. Headers of some crawlers also name a platform, but only
     // headers of crawlers have a contact in a form that `has_crawlers_contact` accepts.
     let leads = header.words().next().is_some_and(|first| first.kinds.has(programs)) || is_program(header);
-    let on_desk = presents || header.kinds.has(Kinds::PLATFORM);
-    leads || is_on_device(header) || is_called_program(header) || on_desk && !has_crawlers_contact(header)
+    let on_desk = suggests_viewer || header.kinds.has(Kinds::PLATFORM);
+    leads || is_on_device(header) || is_named_like_program(header) || on_desk && !has_crawlers_contact(header)
 }
 
 /// Reports whether the header is from a tool that people run on their own machines. Headers of such
@@ -75,11 +75,14 @@ pub(super) fn is_of_maker(header: &Header<'_>, part: &Part, presents: bool) -> b
 /// (`linux/amd64`, `x86_64-pc-linux-gnu`).
 pub(super) fn is_program(header: &Header<'_>) -> bool {
     let is_known = |part: &Part| header.product_lead(part).is_some_and(|lead| lead.kinds.has(Kinds::PROGRAM));
-    header.parts.iter().any(|part| if part.is_comment() { states_build(header, part) } else { is_known(part) })
+    header
+        .parts
+        .iter()
+        .any(|part| if part.is_comment() { names_runtime_or_machine(header, part) } else { is_known(part) })
 }
 
 /// Reports whether a part names a runtime or a machine.
-fn states_build(header: &Header<'_>, part: &Part) -> bool {
+fn names_runtime_or_machine(header: &Header<'_>, part: &Part) -> bool {
     let mut system = false;
     header.words_of(part).iter().any(|word| {
         let text = word.text(header.bytes);
@@ -95,14 +98,14 @@ fn states_build(header: &Header<'_>, part: &Part) -> bool {
 
 /// Reports whether the header has contacts, and all of them are URLs of the program's source code.
 /// The URL in a crawler's header is usually an ordinary web page.
-pub(super) fn has_address_of_source(header: &Header<'_>) -> bool {
+pub(super) fn has_only_source_code_urls(header: &Header<'_>) -> bool {
     let mut contacts = header.parts.iter().filter(|part| part.marks.has(Marks::CONTACT)).peekable();
-    contacts.peek().is_some() && contacts.all(|part| is_of_source(header.address(part)))
+    contacts.peek().is_some() && contacts.all(|part| is_source_code_url(header.address(part)))
 }
 
 /// Reports whether a URL leads to a project on a site for source code ([`is_forge`]). Returns
 /// `false` if the project's name suggests a crawler.
-fn is_of_source(address: &[u8]) -> bool {
+fn is_source_code_url(address: &[u8]) -> bool {
     let project = address.strip_suffix(b"/").unwrap_or(address).rsplit(|byte| *byte == b'/').next();
     is_forge(host(address)) && !project.is_some_and(crawls)
 }
@@ -141,7 +144,7 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
         && is_marked
         && matches!(page, b"" | b"/")
         && !crawls(host)
-        && !is_host_of_media(host)
+        && !is_media_host(host)
         && header.parts.iter().filter(|other| other.comment == part.comment).count() == 1
         && products.any(|part| header.words_of(part).iter().any(is_named))
 }
@@ -149,14 +152,14 @@ fn is_home_page(header: &Header<'_>, part: &Part) -> bool {
 /// Reports whether the name of the leading product ends with `player` or a similar word, as in
 /// `MediaPlayer/1.0 (+https://…)`, and the header does not contain the URL of a page about a
 /// crawler.
-fn is_called_program(header: &Header<'_>) -> bool {
+fn is_named_like_program(header: &Header<'_>) -> bool {
     let leading = header.parts.iter().find(|part| header.names_product(part));
     leading.is_some_and(|part| ends_as_program(header.product(part).as_bytes())) && !has_page_of_crawler(header)
 }
 
-pub(super) fn has_host_of_media(header: &Header<'_>) -> bool {
+pub(super) fn has_only_media_urls(header: &Header<'_>) -> bool {
     let mut addresses = header.parts.iter().map(|part| header.address(part)).filter(|text| !text.is_empty()).peekable();
-    addresses.peek().is_some() && addresses.all(|text| is_host_of_media(host(text))) && !has_page_of_crawler(header)
+    addresses.peek().is_some() && addresses.all(|text| is_media_host(host(text))) && !has_page_of_crawler(header)
 }
 
 /// Reports whether the header has a contact in a form that crawlers use: an e-mail address,
@@ -199,11 +202,11 @@ mod tests {
     fn of_maker(text: &str) -> bool {
         let header = header(text);
         let part = header.parts.iter().find(|part| has_contact(part)).unwrap();
-        is_of_maker(&header, part, false)
+        is_contact_of_maker(&header, part, false)
     }
 
     #[test]
-    fn devices_are_known_by_what_they_run_on_and_by_their_product() {
+    fn devices_are_recognized_by_their_platform_or_their_product() {
         let devices = "Spice_M-5365/MAUI/11A1046MP;INDEX/004;SPICE | HbbTV/1.1.1 (;BOTECH;;;;) | \
             SpiderSolitaire/3 CFNetwork/1399 Darwin/22 | iRobot/3.1 (iPhone; iOS 13.3; Scale/2.00) | \
             Podbean/Android App 8.3.2 | Fetch-iOS/25";
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_of_a_program_is_its_makers_unless_it_is_that_of_a_crawler() {
+    fn a_url_belongs_to_the_maker_in_a_programs_header_but_not_in_a_crawlers() {
         let programs = "Podbean/Android App 8.3.2 (http://podbean.example) | \
             Fountain/0.2.6 iOS https://fountain.example | XBMC/11.0 Git:2012 (http://xbmc.example) | \
             gPodder/3.10.1 (+http://gpodder.example/) Linux | Foo/1.0 (Windows NT 10.0; http://foo.example) | \
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_home_page_with_the_name_of_its_product_is_a_programs() {
+    fn a_plain_home_page_named_after_the_product_identifies_a_program() {
         for program in [
             "HashiCorp Terraform/1.9.0 (+https://www.terraform.io)",
             "Foo/1.0 (+http://foo.example/)",
@@ -274,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crawler_that_dresses_as_a_device_declares_itself() {
+    fn a_crawler_in_the_header_of_a_device_declares_itself_with_a_contact() {
         let declares = |text: &str| {
             let header = header(text);
             header.parts.iter().any(|part| declares_on_device(part, || has_crawlers_contact(&header)))

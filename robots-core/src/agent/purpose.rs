@@ -81,7 +81,7 @@ pub(super) fn is_address_of_service(address: &[u8]) -> bool {
 /// Returns the purposes that the words of `text` suggest, from left to right. Each purpose comes
 /// with the position of the piece that suggests it.
 pub(super) fn purposes(text: &[u8]) -> impl Iterator<Item = (usize, Purpose)> {
-    counted(text).map(|(hit, _, purpose)| (hit.start(), purpose))
+    suggestive_pieces(text).map(|(hit, _, purpose)| (hit.start(), purpose))
 }
 
 pub(super) fn crawls(text: &[u8]) -> bool {
@@ -90,7 +90,7 @@ pub(super) fn crawls(text: &[u8]) -> bool {
 
 /// Finds the pieces of [`PURPOSES`] in `text`. Skips pieces that suggest no purpose because of
 /// their position in a word, such as `scan` in `Toscana`.
-fn counted(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
+fn suggestive_pieces(text: &[u8]) -> impl Iterator<Item = (Match, &'static str, Purpose)> {
     let (automaton, stems) = &*STEMS;
     automaton.find_iter(text).filter_map(move |hit| {
         let (stem, purpose) = stems.get(hit.pattern().as_usize())?;
@@ -136,25 +136,26 @@ fn is_border(text: &[u8], start: usize) -> bool {
 /// Reports whether the end of a word suggests a player or a similar program, as in `MediaPlayer`.
 /// The ending `reader` does not count, because the names of some crawlers end with `reader`.
 pub(super) fn ends_as_program(word: &[u8]) -> bool {
-    counted(word)
+    suggestive_pieces(word)
         .any(|(hit, stem, purpose)| purpose == Purpose::Presents && stem != "reader" && hit.end() == word.len())
 }
 
 /// Reports whether a word begins with a piece such as `spider` or `bot`, and continues with another
 /// word that does not suggest a crawler: `SpiderOak`, but not `SpiderBot`.
 pub(super) fn continues_with_other_word(word: &[u8]) -> bool {
-    let mut hits = counted(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
+    let mut hits =
+        suggestive_pieces(word).filter(|(_, _, purpose)| matches!(purpose, Purpose::Crawls | Purpose::IsBot));
     hits.next().is_some_and(|(hit, ..)| hit.start() == 0 && word.get(hit.end()).is_some_and(u8::is_ascii_uppercase))
         && hits.next().is_none()
 }
 
-pub(super) fn is_host_of_media(host: &[u8]) -> bool {
+pub(super) fn is_media_host(host: &[u8]) -> bool {
     let (name, domain) = host.split_at(host.iter().rposition(|byte| *byte == b'.').unwrap_or(host.len()));
     let is_media = |stem: &str| {
         ["player", "radio", "music", "audio", "tuner", "podder", "podcatch", "podcast", "pod", "cast"].contains(&stem)
     };
     [".fm", ".audio", ".radio", ".music"].iter().any(|end| domain.eq_ignore_ascii_case(end.as_bytes()))
-        || name.split(|byte| *byte == b'.').any(|label| counted(label).any(|(_, stem, _)| is_media(stem)))
+        || name.split(|byte| *byte == b'.').any(|label| suggestive_pieces(label).any(|(_, stem, _)| is_media(stem)))
 }
 
 #[cfg(test)]
@@ -162,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stem_counts_where_it_is_a_word_and_nowhere_else() {
+    fn every_stem_counts_in_its_listed_words_and_not_in_similar_words() {
         let rows: Vec<Vec<Vec<&str>>> = include_str!("../../../tests/cases/words.tsv")
             .lines()
             .map(|row| row.split('\t').map(|words| words.split('|').collect()).collect())
@@ -174,7 +175,7 @@ mod tests {
         for row in &rows {
             let stem = row[0][0];
             assert!(row.len() == 3 && row[1..].iter().all(|words| words.len() == 5), "{stem}: five and five");
-            let counts = |word: &str| counted(word.as_bytes()).any(|(_, found, _)| found == stem);
+            let counts = |word: &str| suggestive_pieces(word.as_bytes()).any(|(_, found, _)| found == stem);
             wrong.extend(row[1].iter().filter(|word| !counts(word)).map(|word| format!("{stem}: {word} should count")));
             wrong.extend(
                 row[2].iter().filter(|word| counts(word)).map(|word| format!("{stem}: {word} should not count")),
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_called_by_the_end_of_its_name() {
+    fn a_program_is_recognized_by_the_end_of_its_name() {
         for program in ["JellyfinMediaPlayer", "Example Launcher", "Peapod", "Turtlecast", "NetRadio"] {
             assert!(ends_as_program(program.as_bytes()), "{program}");
         }
@@ -198,17 +199,17 @@ mod tests {
     }
 
     #[test]
-    fn hosts_of_media_say_what_is_heard_there() {
+    fn hosts_for_audio_and_podcasts_are_recognized_by_their_names() {
         for host in ["overcast.fm", "www.podcast-app.example", "netradio.example", "example.audio", "podvine.example"] {
-            assert!(is_host_of_media(host.as_bytes()), "{host}");
+            assert!(is_media_host(host.as_bytes()), "{host}");
         }
         for host in ["example.com", "siteexplorer.example", "anchorbrowser.example", "", "fm"] {
-            assert!(!is_host_of_media(host.as_bytes()), "{host}");
+            assert!(!is_media_host(host.as_bytes()), "{host}");
         }
     }
 
     #[test]
-    fn addresses_of_services_name_a_webhook_or_a_health_check() {
+    fn a_url_with_a_webhook_or_a_health_check_belongs_to_a_service() {
         for address in
             ["https://x.test/docs/webhooks", "https://x.test/WebHook", "x.test/k/healthcheck", "x.test/health-check/k"]
         {

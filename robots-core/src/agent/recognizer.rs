@@ -249,18 +249,23 @@ impl<'r> NamedCrawlers<'r> {
 
 impl Registry {
     /// Returns the first framework in a header, and its position. Always searches the versions of
-    /// products (`Nutch-1.10` in `FooBot/Nutch-1.10`). Searches other words only if `speaks` is
-    /// true, which means that [`NamedCrawlers::of`] found a framework's name in these words.
+    /// products (`Nutch-1.10` in `FooBot/Nutch-1.10`). Searches other words only if
+    /// `searches_all_words` is true, which means that [`NamedCrawlers::of`] found a framework's
+    /// name in these words.
     ///
     /// In `FooBot/Nutch-1.10` and `FooBot/1.0 (Scrapy 2.11; …)`, the crawler is the product before
     /// the framework's name, not the framework.
-    pub(super) fn framework<'r>(&'r self, header: &Header<'_>, speaks: bool) -> Option<(&'r Arc<Crawler>, usize)> {
-        if !speaks && !header.has_named_version {
+    pub(super) fn framework<'r>(
+        &'r self,
+        header: &Header<'_>,
+        searches_all_words: bool,
+    ) -> Option<(&'r Arc<Crawler>, usize)> {
+        if !searches_all_words && !header.has_named_version {
             return None;
         }
         let mut searched = Vec::new();
         let may_name = |word: &&Word| {
-            let is_place = word.role == WordRole::Version || speaks && word.may_name_a_crawler();
+            let is_place = word.role == WordRole::Version || searches_all_words && word.may_name_a_crawler();
             is_place && word.text(header.bytes).first().is_some_and(u8::is_ascii_alphabetic)
         };
         header.words().filter(may_name).find_map(|word| {
@@ -294,9 +299,9 @@ fn is_name(name: &str, identified: &Agent) -> bool {
     if name.contains(|char: char| char.is_whitespace() || matches!(char, '/' | '(' | ';' | ',')) {
         return false;
     }
-    let is_costume = |word: &Word| word.kinds.is_costume() || word.kinds.has(Kinds::ENGINE);
+    let is_common_to_browsers = |word: &Word| word.kinds.is_common_to_browsers() || word.kinds.has(Kinds::ENGINE);
     let header = Header::read(name.as_bytes());
-    matches!(identified.class(), Class::Declared | Class::NonBrowser) && !header.words().any(is_costume)
+    matches!(identified.class(), Class::Declared | Class::NonBrowser) && !header.words().any(is_common_to_browsers)
 }
 
 #[cfg(test)]
@@ -309,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_without_a_category_is_kept_and_so_is_a_name_without_a_product() {
+    fn an_unregistered_product_and_a_name_from_the_file_each_give_a_token() {
         let unknown = agent("", "NeverSeenBot/1.0");
         let want = (Class::Declared, Some("NeverSeenBot"), None);
         assert_eq!((unknown.class(), unknown.crawler(), unknown.category()), want);
@@ -322,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_registered_crawler_has_its_row_and_no_other_agent_has_one() {
+    fn only_a_registered_crawler_has_a_registry_row() {
         let registered = agent("", "GPTBot/1.2");
         assert!(registered.is_registered());
         assert_eq!(registered.registered().map(|crawler| crawler.name.as_str()), Some("GPTBot"));
@@ -333,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn of_names_that_fit_alike_the_first_of_the_header_counts() {
+    fn the_first_name_in_the_header_counts_if_several_names_match_equally() {
         let file = "User-agent: Foo\nUser-agent: Bar\nDisallow: /\n";
         assert_eq!(agent(file, "Foo/1 Bar/1").tokens()[0], ProductToken::new("foo"));
         assert_eq!(agent(file, "Bar/1 Foo/1").tokens()[0], ProductToken::new("bar"));
@@ -347,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn every_registered_name_of_a_line_is_an_agent_once() {
+    fn every_registered_name_in_a_header_gives_one_agent() {
         for (header, names) in [
             ("Mozilla/5.0 (compatible; CCBot/2.0; GPTBot/1.0)", &["CCBot", "GPTBot"][..]),
             ("Googlebot/2.1 GPTBot/1.0", &["Googlebot", "GPTBot"]),
@@ -370,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_previewer_lists_others_whose_cards_it_reads() {
+    fn other_preview_bots_in_the_header_of_a_preview_bot_are_not_agents() {
         let messages = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_11_1) AppleWebKit/601.2.4 (KHTML, like Gecko) \
                         Version/9.0.1 Safari/601.2.4 facebookexternalhit/1.1 Facebot Twitterbot/1.0";
         assert_eq!(crawlers(messages), ["facebookexternalhit"]);
@@ -379,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_built_with_one_that_federates_is_a_preview_and_a_crawler_that_is_stays_one() {
+    fn a_server_built_with_fedify_is_a_preview_agent_unless_it_is_named_a_bot() {
         let built_with = |product: &str| format!("{product} (Fedify/1.3.0; Deno/2.1.0; +https://example.test/)");
         for (product, category) in [("Example/1.0", Some(Category::Preview)), ("ExampleBot/1.0", None)] {
             let agent = agent("", &built_with(product));
@@ -390,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_product_named_by_the_file_and_by_itself_has_one_token() {
+    fn a_product_that_the_file_also_names_has_one_token() {
         let agent = agent("User-agent: NeverSeenBot\nDisallow: /\n", "NeverSeenBot/1.0");
         assert_eq!(agent.tokens(), [ProductToken::new("neverseenbot")]);
     }
@@ -415,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_a_header_and_what_is_no_header_a_crawlers_name() {
+    fn a_name_is_resolved_as_star_registered_header_or_unregistered() {
         for (name, named_as, crawler, fallback) in [
             ("*", NamedAs::Star, None, Fallback::Star),
             ("Sogou", NamedAs::Registered, Some("Sogou"), Fallback::Star),

@@ -101,7 +101,7 @@ mod tests {
     use crate::agent::{Category, Crawler, Registry};
 
     #[test]
-    fn a_referer_is_of_a_service_by_its_host_alone() {
+    fn a_referer_is_matched_to_a_service_only_by_its_host() {
         let registry = Registry::builtin();
         let operator = |url: &str| registry.referrer(url.as_bytes()).map(|service| service.operator.as_str());
         for (url, want) in [
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_written_in_one_form() {
+    fn referer_hosts_must_be_written_in_canonical_form() {
         let row = |host: &str| Crawler { referers: vec![host.to_owned()], ..Crawler::new("A", Category::Search) };
         for host in ["a.test", ".a.test", "a.*", "news.a.*", "com.a.b"] {
             assert!(Registry::default().extended_with([row(host)]).is_ok(), "{host}");

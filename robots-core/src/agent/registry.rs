@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_rows_make_a_registry() {
+    fn the_built_in_rows_form_a_valid_registry() {
         let registry = Registry::builtin();
         assert!(registry.crawlers().len() > 500);
         let googlebot = registry.crawler("googlebot-image").unwrap();
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_that_was_not_confirmed_refuses_nothing() {
+    fn a_row_claims_obedience_to_star_or_crawl_delay_only_with_a_source() {
         for crawler in Registry::builtin().crawlers() {
             let documented = crawler.checked_on.is_some() || crawler.source.is_some();
             assert!(documented || crawler.obeys_star != Obeys::Yes, "{}", crawler.name);
@@ -338,13 +338,13 @@ mod tests {
     }
 
     #[test]
-    fn probes_validators_and_hooks_are_not_held_to_star() {
+    fn infrastructure_rows_do_not_obey_star() {
         let mut services = Registry::builtin().crawlers().filter(|row| row.category == Category::Infrastructure);
         assert!(services.all(|row| row.obeys_star == Obeys::No));
     }
 
     #[test]
-    fn control_tokens_are_never_found() {
+    fn control_tokens_are_known_but_never_found_in_a_header() {
         let registry = Registry::builtin();
         assert!(registry.crawler("Google-Extended").unwrap().is_control);
         assert!(registry.knows(&ProductToken::new("google-extended")));
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn of_names_that_begin_alike_the_longest_wins_whichever_is_looked_up_first() {
+    fn the_longest_of_several_names_with_the_same_start_wins() {
         let row = |name: &str| Crawler::new(name, Category::Seo);
         let registry = Registry::default().extended_with([row("Foo"), row("Foo Bar"), row("Foo2 Baz")]).unwrap();
         for (header, name) in
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_inside_of_a_name_is_no_other_name() {
+    fn a_word_inside_a_registered_name_is_not_another_name() {
         let row = |name: &str| Crawler::new(name, Category::Seo);
         let registry = Registry::default().extended_with([row("Foo Bar"), row("Bar")]).unwrap();
         for (header, names) in [("Foo Bar/1.0", &["Foo Bar"][..]), ("Foo Bar Bar/1.0", &["Foo Bar", "Bar"])] {
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn an_override_adds_replaces_and_removes() {
+    fn overrides_add_replace_and_remove_rows() {
         let registry = two();
         let changed = registry
             .extended_with([
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_clash_are_refused_with_row_and_field() {
+    fn conflicting_rows_are_refused_with_the_row_and_the_field() {
         let row = |name: &str| Crawler::new(name, Category::Seo);
         for (rows, at, field, said) in [
             (vec![removed("Two")], 0, "name", "there is no crawler \"Two\""),
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_tenth_of_the_rows_gone_is_a_drastic_change() {
+    fn removing_more_than_a_tenth_of_the_rows_is_a_drastic_change() {
         let rows = Registry::builtin().crawlers().len();
         let others = || Registry::builtin().crawlers().filter(|crawler| !crawler.is_index_engine);
         let removed = |count| others().take(count).map(|crawler| removed(&crawler.name)).collect::<Vec<_>>();
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn what_search_engines_are_is_a_drastic_change() {
+    fn changes_to_the_tokens_or_the_status_of_search_engines_are_drastic() {
         let google = || Registry::builtin().crawler("Googlebot").expect("a row").clone();
         let other = || Crawler::new("HouseBot", Category::Search);
         let none = Crawler::new("Googlebot", Category::Search);

@@ -25,7 +25,7 @@ use super::checked_file::{CheckedFile, compared};
 use super::diff::{Diff, DiffOptions, SiteExtent};
 use super::fixes::Edit;
 use super::options::SiteContext;
-use super::reach::{self, Reach, closes_part, closes_site};
+use super::reach::{self, Reach, disallows_part, disallows_site};
 use crate::agent::{Agent, Registry};
 use crate::rules::append::{GroupLine, group_lines};
 use crate::rules::{Access, Group, Name, ProductToken, Reading, RobotsTxt, Rule, RuleSet, Selection, ValueError};
@@ -83,14 +83,14 @@ impl EditedFile {
             let file = CheckedFile::new(&edited, &site, &[]);
             let agents = wanted.iter().filter(|(_, wanted)| *wanted == access).map(|(agent, _)| agent);
             let draft = Draft::of(&file, access, agents.collect());
-            kept.extend(draft.stay.values().flatten().cloned());
+            kept.extend(draft.unedited_followers.values().flatten().cloned());
             let bytes = draft.write();
             drop(file);
             edited = RobotsTxt::parse(bytes);
         }
         let options = DiffOptions::new().with_registry(registry.clone());
         let diff = Diff::of_while(robots, &edited, &options, goes_on);
-        prove(&CheckedFile::new(&edited, &site, &[]), &diff, wanted)?;
+        check_edit(&CheckedFile::new(&edited, &site, &[]), &diff, wanted)?;
         Ok(Self { robots: edited, diff, kept: kept.into_iter().collect() })
     }
 
@@ -101,7 +101,7 @@ impl EditedFile {
     }
 }
 
-fn prove(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> Result<(), ValueError> {
+fn check_edit(edited: &CheckedFile<'_>, diff: &Diff, wanted: &[(Agent, Access)]) -> Result<(), ValueError> {
     let unproved = |name: &str, fault: &str| Err(ValueError::new(name, format_args!("{fault}: edit the file by hand")));
     let is_missed = |(agent, access): &&(Agent, Access)| !is_as_wanted(select(edited.rules(), agent), *access);
     if let Some((agent, access)) = wanted.iter().find(is_missed) {
@@ -138,9 +138,9 @@ fn select<'r>(rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
 /// do not prove that a crawler is blocked, because an allow rule may allow other paths. So this
 /// function also examines the patterns of the rules.
 fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
-    let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::shut_by);
+    let shut = || selection.groups().map(Reach::of).reduce(Reach::merge).and_then(Reach::blocking_rule);
     match access {
-        Access::Allow => SiteExtent::is_open_at_large(selection),
+        Access::Allow => SiteExtent::allows_unmentioned_paths(selection),
         Access::Disallow => {
             SiteExtent::of(selection) == SiteExtent::Shut && matches!(shut(), Some((_, reach::Extent::All)))
         }
@@ -150,14 +150,14 @@ fn is_as_wanted(selection: Selection<'_>, access: Access) -> bool {
 /// Empty rule that ends a group without rules. Its comment is for people who read the file.
 const GROUP_END: &[u8] = b"Disallow: # nothing; without a rule, these names would join the next group";
 
-fn has_narrower(groups: &[Group<'_>]) -> bool {
-    groups.iter().any(|group| group.rules().any(|rule| closes_part(&rule)))
+fn has_partial_rule(groups: &[Group<'_>]) -> bool {
+    groups.iter().any(|group| group.rules().any(|rule| disallows_part(&rule)))
 }
 
 /// Returns the name to write in robots.txt for the crawler with the token `own`: the crawler's
 /// usual name if crawlers read it as this token, otherwise the token itself. If the name were read
 /// as another token, the crawler would ignore the group.
-fn spelled(name: &str, own: &ProductToken) -> String {
+fn name_to_write(name: &str, own: &ProductToken) -> String {
     let is_own = ProductToken::from_name(name.as_bytes()).as_ref() == Some(own);
     if is_own { name.to_owned() } else { own.to_string() }
 }
@@ -173,7 +173,7 @@ struct Draft<'f, 'a> {
     own: HashSet<ProductToken>,
     /// Maps the index of a group to names of crawlers that are not edited, but obey the group
     /// because it names an edited crawler. The edit adds these names to the group.
-    stay: BTreeMap<usize, BTreeSet<String>>,
+    unedited_followers: BTreeMap<usize, BTreeSet<String>>,
     /// Maps the index of each group whose rules are changed to whether the group still exists after
     /// the edit. Such a group names only edited crawlers.
     changed: BTreeMap<usize, bool>,
@@ -195,7 +195,7 @@ impl<'f, 'a> Draft<'f, 'a> {
             access,
             lines: group_lines(file.robots).0,
             own: agents.iter().filter_map(|agent| agent.tokens().first().cloned()).collect(),
-            stay: BTreeMap::new(),
+            unedited_followers: BTreeMap::new(),
             changed: BTreeMap::new(),
             new: BTreeMap::new(),
             edits: Vec::new(),
@@ -203,7 +203,7 @@ impl<'f, 'a> Draft<'f, 'a> {
             added: BTreeMap::new(),
         };
         draft.find_followers();
-        agents.into_iter().for_each(|agent| draft.place(agent));
+        agents.into_iter().for_each(|agent| draft.set_access(agent));
         draft
     }
 
@@ -217,9 +217,9 @@ impl<'f, 'a> Draft<'f, 'a> {
             if !is_led || self.own.contains(own) || rules.names(own) || !seen.insert(own) {
                 continue;
             }
-            let (name, selection) = (spelled(&crawler.name, own), select(rules, &Agent::from(crawler)));
+            let (name, selection) = (name_to_write(&crawler.name, own), select(rules, &Agent::from(crawler)));
             for group in selection.groups() {
-                self.stay.entry(self.place_of(group)).or_default().insert(name.clone());
+                self.unedited_followers.entry(self.place_of(group)).or_default().insert(name.clone());
             }
             if !selection.applies() {
                 self.new.entry(vec![b"Disallow:".to_vec()]).or_default().push(name);
@@ -238,7 +238,7 @@ impl<'f, 'a> Draft<'f, 'a> {
         }
     }
 
-    fn is_theirs(&self, name: Name<'_>) -> bool {
+    fn names_only_edited_crawlers(&self, name: Name<'_>) -> bool {
         let tokens = self.tokens_of(name);
         !tokens.is_empty() && tokens.iter().all(|token| self.own.contains(token))
     }
@@ -246,7 +246,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     /// Gives a crawler the requested access. If a group that names the crawler is only for edited
     /// crawlers, changes the rules of this group. Removes the crawler's name from all other groups.
     /// Then adds a new group for the crawler, unless it has a changed group or needs no group.
-    fn place(&mut self, agent: &Agent) {
+    fn set_access(&mut self, agent: &Agent) {
         let Some((own, family)) = agent.tokens().split_first() else { return };
         let (mut is_placed, mut shared) = (false, Vec::new());
         for (at, group) in self.file.robots.groups().enumerate() {
@@ -254,19 +254,21 @@ impl<'f, 'a> Draft<'f, 'a> {
             if names.is_empty() {
                 continue;
             }
-            if self.stay.contains_key(&at) || !group.names().all(|name| self.is_theirs(name)) {
+            if self.unedited_followers.contains_key(&at)
+                || !group.names().all(|name| self.names_only_edited_crawlers(name))
+            {
                 shared.push(group);
                 // A name that also stands for a crawler that is not edited stays in the group. If
-                // the edit therefore does not have the requested effect, `prove` rejects it.
+                // the edit therefore does not have the requested effect, `check_edit` rejects it.
                 for name in names {
-                    if self.is_theirs(name) {
+                    if self.names_only_edited_crawlers(name) {
                         self.removed.insert(line_of(name));
                     }
                 }
             } else {
                 is_placed |= match self.changed.get(&at) {
                     Some(is_placed) => *is_placed,
-                    None => self.change(at, group, self.otherwise(agent, family)),
+                    None => self.change_group(at, group, self.selection_if_unnamed(agent, family)),
                 };
             }
         }
@@ -276,33 +278,33 @@ impl<'f, 'a> Draft<'f, 'a> {
         let lines = match self.access {
             Access::Disallow => vec![b"Disallow: /".to_vec()],
             Access::Allow => {
-                let otherwise = self.otherwise(agent, family);
-                let has_own = has_narrower(&shared) || shared.iter().any(|group| !self.others(*group).is_empty());
-                if !has_own && is_as_wanted(otherwise, Access::Allow) {
+                let selection_if_unnamed = self.selection_if_unnamed(agent, family);
+                let has_own = has_partial_rule(&shared) || shared.iter().any(|group| !self.others(*group).is_empty());
+                if !has_own && is_as_wanted(selection_if_unnamed, Access::Allow) {
                     return;
                 }
-                self.opened(&shared, otherwise)
+                self.lines_for_allowed(&shared, selection_if_unnamed)
             }
         };
-        self.new.entry(lines).or_default().push(spelled(agent.crawler().unwrap_or_default(), own));
+        self.new.entry(lines).or_default().push(name_to_write(agent.crawler().unwrap_or_default(), own));
     }
 
     /// Returns the groups that a crawler would obey if no group named it or any other edited
     /// crawler.
-    fn otherwise(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
+    fn selection_if_unnamed(&self, agent: &Agent, family: &[ProductToken]) -> Selection<'f> {
         let family: Vec<_> = family.iter().filter(|token| !self.own.contains(*token)).cloned().collect();
         self.file.rules().select(&family, agent.fallback())
     }
 
     /// Changes the rules of a group that names only edited crawlers. Returns false if the whole
     /// group is removed.
-    fn change(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
+    fn change_group(&mut self, at: usize, group: Group<'_>, selection_if_unnamed: Selection<'_>) -> bool {
         let is_left = match self.access {
             Access::Disallow => {
-                self.shut(group);
+                self.block_site(group);
                 true
             }
-            Access::Allow => self.open(at, group, otherwise),
+            Access::Allow => self.allow_site(at, group, selection_if_unnamed),
         };
         self.changed.insert(at, is_left);
         is_left
@@ -310,10 +312,10 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Removes the allow rules and empty disallow rules of a group. If the group does not disallow
     /// the whole site yet, `Disallow: /` replaces the first removed rule.
-    fn shut(&mut self, group: Group<'_>) {
+    fn block_site(&mut self, group: Group<'_>) {
         let opens = |rule: &Rule<'_>| rule.access() == Access::Allow || rule.pattern().is_empty();
         let mut opening = group.rules().filter(opens).map(|rule| rule.line() - 1);
-        if !group.rules().any(|rule| closes_site(&rule)) {
+        if !group.rules().any(|rule| disallows_site(&rule)) {
             if let Some(line) = opening.next()
                 && let Some(field) = self.file.field(line)
             {
@@ -329,17 +331,17 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     /// Removes the rules that disallow the whole site. If the group has no rules for parts of the
-    /// site, but other lines such as delays, it gets the rules of `otherwise`, which its crawlers
-    /// would obey without the group. If the group has neither, it is removed. Returns whether the
-    /// group still exists.
-    fn open(&mut self, at: usize, group: Group<'_>, otherwise: Selection<'_>) -> bool {
-        if group.rules().any(|rule| closes_part(&rule)) {
-            self.removed.extend(group.rules().filter(closes_site).map(|rule| rule.line() - 1));
+    /// site, but other lines such as delays, it gets the rules of `selection_if_unnamed`, which its
+    /// crawlers would obey without the group. If the group has neither, it is removed. Returns
+    /// whether the group still exists.
+    fn allow_site(&mut self, at: usize, group: Group<'_>, selection_if_unnamed: Selection<'_>) -> bool {
+        if group.rules().any(|rule| disallows_part(&rule)) {
+            self.removed.extend(group.rules().filter(disallows_site).map(|rule| rule.line() - 1));
             return true;
         }
         if !self.others(group).is_empty() {
             let last = group.rules().last().map_or(group.line(), |rule| rule.line()) - 1;
-            for rule in self.rules(otherwise.groups()) {
+            for rule in self.rules(selection_if_unnamed.groups()) {
                 self.add_after(last, &rule);
             }
             self.removed.extend(group.rules().map(|rule| rule.line() - 1));
@@ -352,13 +354,14 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Returns the lines of a new group for an allowed crawler whose current groups are `own`. If
     /// the current groups have no rules for parts of the site, the new group gets the rules of
-    /// `otherwise`.
-    fn opened(&self, own: &[Group<'_>], otherwise: Selection<'_>) -> Vec<Vec<u8>> {
-        let has_own = has_narrower(own);
-        let mut lines = if has_own { self.rules(own.iter().copied()) } else { self.rules(otherwise.groups()) };
+    /// `selection_if_unnamed`.
+    fn lines_for_allowed(&self, own: &[Group<'_>], selection_if_unnamed: Selection<'_>) -> Vec<Vec<u8>> {
+        let has_own = has_partial_rule(own);
+        let mut lines =
+            if has_own { self.rules(own.iter().copied()) } else { self.rules(selection_if_unnamed.groups()) };
         let mut others: Vec<_> = own.iter().flat_map(|group| self.others(*group)).collect();
         if others.is_empty() && !has_own {
-            others = otherwise.groups().flat_map(|group| self.others(group)).collect();
+            others = selection_if_unnamed.groups().flat_map(|group| self.others(group)).collect();
         }
         lines.extend(others);
         lines
@@ -368,10 +371,10 @@ impl<'f, 'a> Draft<'f, 'a> {
     /// disallows a part of the site, returns an empty `Disallow:`.
     fn rules<'g>(&self, groups: impl Iterator<Item = Group<'g>>) -> Vec<Vec<u8>> {
         let groups: Vec<_> = groups.collect();
-        if !has_narrower(&groups) {
+        if !has_partial_rule(&groups) {
             return vec![b"Disallow:".to_vec()];
         }
-        let kept = groups.iter().flat_map(|group| group.rules()).filter(|rule| !closes_site(rule));
+        let kept = groups.iter().flat_map(|group| group.rules()).filter(|rule| !disallows_site(rule));
         kept.map(|rule| self.text(rule.line() - 1)).collect()
     }
 
@@ -388,11 +391,11 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// Finds a group whose only effect is to block its crawlers from the whole site. Returns the
     /// index of the line with the last name of this group.
-    fn shut_group(&self) -> Option<usize> {
+    fn blocking_group_line(&self) -> Option<usize> {
         let mut groups = self.file.robots.groups().enumerate();
         let (_, group) = groups.find(|(at, group)| {
             let is_plain = self.lines[*at].iter().all(|line| line.is_rule) && !group.is_global();
-            let is_shut = group.rules().any(|rule| closes_site(&rule))
+            let is_shut = group.rules().any(|rule| disallows_site(&rule))
                 && group.rules().all(|rule| rule.access() == Access::Disallow);
             is_plain && is_shut && !self.changed.contains_key(at)
         })?;
@@ -434,7 +437,7 @@ impl<'f, 'a> Draft<'f, 'a> {
     }
 
     fn name_followers(&mut self) {
-        for (at, names) in std::mem::take(&mut self.stay) {
+        for (at, names) in std::mem::take(&mut self.unedited_followers) {
             let last = self.file.robots.groups().nth(at).and_then(|group| group.names().last());
             let last = last.map_or(0, line_of);
             names.iter().for_each(|name| self.add_after(last, format!("User-agent: {name}").as_bytes()));
@@ -447,17 +450,17 @@ impl<'f, 'a> Draft<'f, 'a> {
         let end = self.file.bytes().len();
         let blank = self.file.lines().iter().rev().take_while(|line| line.bytes().trim_ascii().is_empty());
         let mut is_parted = blank.count() > 1 || end == 0;
-        let shut_group = self.shut_group();
-        let mut open_group = self.open_group();
+        let blocking_group_line = self.blocking_group_line();
+        let mut unfinished_group_line = self.unfinished_group_line();
         for (lines, names) in std::mem::take(&mut self.new) {
             let names = names.into_iter().map(|name| format!("User-agent: {name}").into_bytes());
-            if let Some(line) = shut_group
+            if let Some(line) = blocking_group_line
                 && *lines == [b"Disallow: /"]
             {
                 names.for_each(|name| self.add_after(line, &name));
                 continue;
             }
-            if let Some(line) = open_group.take() {
+            if let Some(line) = unfinished_group_line.take() {
                 self.add_after(line, GROUP_END);
             }
             if !std::mem::take(&mut is_parted) {
@@ -469,7 +472,7 @@ impl<'f, 'a> Draft<'f, 'a> {
 
     /// If the file's last group has no rules, returns the index of its last line. Crawlers would
     /// read this group and a new group after it as one.
-    fn open_group(&self) -> Option<usize> {
+    fn unfinished_group_line(&self) -> Option<usize> {
         let (at, group) = self.file.robots.groups().enumerate().last()?;
         let has_name = group.names().any(|name| !self.removed.contains(&line_of(name)));
         if group.rules().len() > 0 || self.changed.contains_key(&at) || !has_name {

@@ -154,7 +154,7 @@ impl<'a> CheckedFile<'a> {
     /// Returns the edit that removes a line. `None` if a comment above the line turns a lint off,
     /// because the comment would then apply to the next line.
     pub(super) fn without_line(&self, line: usize) -> Option<Edit> {
-        (!self.has_allowance_above(line)).then(|| Edit::remove(self.whole_line(line)))
+        (!self.has_allow_comment_above(line)).then(|| Edit::remove(self.whole_line(line)))
     }
 
     /// Returns the edit that removes the field of a line. Keeps a comment after the field, unless
@@ -168,14 +168,14 @@ impl<'a> CheckedFile<'a> {
             return self.without_line(line);
         }
         let comment = content.end + rest.len() - rest.trim_ascii_start().len();
-        (!self.has_allowance_above(line)).then(|| Edit::remove(at.range.start..comment))
+        (!self.has_allow_comment_above(line)).then(|| Edit::remove(at.range.start..comment))
     }
 
     /// Returns the edit that inserts a line before the line with index `line`. `None` if a comment
     /// above this line turns a lint off, because the comment would then apply to the new line.
     pub(super) fn line_before(&self, line: usize, text: &[u8]) -> Option<Edit> {
         let at = self.lines().get(line)?.range.start;
-        (!self.has_allowance_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
+        (!self.has_allow_comment_above(line)).then(|| Edit::insert(at, [text, self.line_end()].concat()))
     }
 
     pub(super) fn lines_after<'t>(&self, line: usize, texts: impl IntoIterator<Item = &'t [u8]>) -> Edit {
@@ -210,7 +210,7 @@ impl<'a> CheckedFile<'a> {
         self.groups.get_or_init(|| AlikeGroups::of(self.robots))
     }
 
-    pub(super) fn has_allowance_above(&self, line: usize) -> bool {
+    pub(super) fn has_allow_comment_above(&self, line: usize) -> bool {
         let above = line.checked_sub(1).and_then(|above| self.lines().get(above));
         above.is_some_and(|above| above.kind() == LineKind::Comment && codes(above).next().is_some())
     }
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_turned_off_is_not_counted() {
+    fn findings_of_a_disabled_lint_are_not_counted() {
         let file = ["User-agent: *\n", &"Disallow: x # robots-check: allow(path-without-slash)\n".repeat(300)].concat();
         let report = check(&RobotsTxt::parse(file.as_bytes()), &Options::new());
         assert_eq!((report.findings.len(), report.omitted()), (0, 0), "{:?}", report.findings.first());
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_field_leaves_its_comment() {
+    fn removing_a_field_keeps_an_ordinary_comment_on_its_line() {
         for (file, want) in [
             ("a: b\nc: d\ne: f\n", Some("a: b\ne: f\n")),
             ("a: b\r\nc: d # why\r\ne: f", Some("a: b\r\n# why\r\ne: f")),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_line_ends_as_the_others_do() {
+    fn inserted_lines_use_the_line_ending_of_the_file() {
         for (file, want) in [
             ("a: b\nc: d\n", "a: b\nx\ny\nc: d\n"),
             ("a: b\r\nc: d\r\n", "a: b\r\nx\r\ny\r\nc: d\r\n"),
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn the_origin_is_known_where_all_sitemaps_agree() {
+    fn the_origin_is_known_if_all_absolute_sitemap_urls_agree() {
         let origin = |file: &str| {
             let (robots, site) = (RobotsTxt::parse(file.as_bytes()), SiteContext::default());
             CheckedFile::new(&robots, &site, &[])

@@ -22,10 +22,10 @@ const MIN_BRAND_LENGTH: usize = 3;
 const ENDINGS: [&str; 5] = ["bot", "spider", "crawler", "-user", "-searchbot"];
 
 /// Maximum number of crawlers that are suggested if a name is the name of an operator.
-const OF_OPERATOR: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Maximum number of unknown names per file that are compared with known names, to bound the cost.
-const GUESSES: usize = 64;
+const MAX_COMPARED_NAMES: usize = 64;
 
 /// The crawlers of a registry, by their own tokens. A crawler's own token is the first one in
 /// [`Crawler::tokens`].
@@ -75,8 +75,8 @@ impl<'r> CrawlersByToken<'r> {
             .filter_map(|name| Some((name, ProductToken::from_name(name.value())?)))
             .filter(|(_, token)| self.is_unknown(token))
             .filter(move |(_, token)| seen.insert(token.clone()))
-            .take(GUESSES)
-            .filter_map(|(name, token)| Some((name, self.likely(&token)?)))
+            .take(MAX_COMPARED_NAMES)
+            .filter_map(|(name, token)| Some((name, self.likely_names(&token)?)))
     }
 
     /// Reports whether similar names may be suggested for a token: the token is unknown and not too
@@ -86,12 +86,16 @@ impl<'r> CrawlersByToken<'r> {
         !self.registry.knows(token) && text.len() >= MIN_BRAND_LENGTH && !text.contains(&b' ')
     }
 
-    fn likely(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
+    fn likely_names(&self, token: &ProductToken) -> Option<Vec<&'r str>> {
         let named = |ending: &&str| self.by_token().get(&*[token.as_bytes(), ending.as_bytes()].concat());
         let of_brand: Vec<_> = ENDINGS.iter().filter_map(named).map(|crawler| &*crawler.name).collect();
-        let likely = if of_brand.is_empty() { self.nearest(token).into_iter().collect() } else { of_brand };
-        let likely = if likely.is_empty() { self.of_operator(token).take(OF_OPERATOR).collect() } else { likely };
-        Some(likely).filter(|likely| !likely.is_empty())
+        let likely_names = if of_brand.is_empty() { self.nearest(token).into_iter().collect() } else { of_brand };
+        let likely_names = if likely_names.is_empty() {
+            self.of_operator(token).take(MAX_SUGGESTIONS).collect()
+        } else {
+            likely_names
+        };
+        Some(likely_names).filter(|likely_names| !likely_names.is_empty())
     }
 
     /// Returns the crawlers that people probably mean if they write the name of an operator.
@@ -113,7 +117,7 @@ impl<'r> CrawlersByToken<'r> {
         let near = known
             .filter(|(known, _)| known.len().abs_diff(token.len()) <= 2 && is_long_enough(token, known))
             .map(|(known, crawler)| (generic_damerau_levenshtein(token, known), known.len(), *crawler))
-            .filter(|(distance, length, _)| *distance <= allowance((*length).min(token.len())))
+            .filter(|(distance, length, _)| *distance <= max_wrong_letters((*length).min(token.len())))
             .min_by_key(|(distance, _, crawler)| (*distance, &crawler.name));
         near.map(|(_, _, crawler)| crawler.name.as_str())
     }
@@ -154,7 +158,7 @@ impl Registry {
         if !crawlers.is_unknown(&token) || has_group() {
             return None;
         }
-        crawlers.likely(&token).map(|likely| any_of(&likely))
+        crawlers.likely_names(&token).map(|likely_names| any_of(&likely_names))
     }
 
     /// Returns a suggestion for a wrong `name`; `None` if no mistake is known. A correct name is
@@ -187,7 +191,8 @@ impl Registry {
         let operator = operator.to_lowercase();
         let distance = |known: &str| damerau_levenshtein(&operator, &known.to_lowercase());
         let known = self.crawlers().map(|crawler| &*crawler.operator).map(|known| (distance(known), known));
-        let is_near = |(distance, known): &(usize, &str)| *distance <= allowance(known.len().min(operator.len()));
+        let is_near =
+            |(distance, known): &(usize, &str)| *distance <= max_wrong_letters(known.len().min(operator.len()));
         known.filter(is_near).min().map(|(_, known)| known)
     }
 }
@@ -204,6 +209,6 @@ fn is_long_enough(token: &[u8], known: &[u8]) -> bool {
 }
 
 /// Returns the maximum number of wrong letters in a misspelled name of this length.
-const fn allowance(length: usize) -> usize {
+const fn max_wrong_letters(length: usize) -> usize {
     if length < 10 { 1 } else { 2 }
 }

@@ -13,10 +13,10 @@ const MAX_GUESS_LENGTH: usize = 24;
 
 /// Reports whether crawlers know the name of this field, including accepted misspellings.
 pub(super) fn is_known(field: &Field<'_>) -> bool {
-    field.directive != Directive::Other || is_spelled(field.name)
+    field.directive != Directive::Other || is_directive_name(field.name)
 }
 
-pub(super) fn is_spelled(name: &[u8]) -> bool {
+pub(super) fn is_directive_name(name: &[u8]) -> bool {
     // The Automated Content Access Protocol defines many fields with the prefix `ACAP-`.
     starts_with(name, b"acap-")
         || Directive::SPELLINGS.iter().any(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes()))
@@ -25,15 +25,15 @@ pub(super) fn is_spelled(name: &[u8]) -> bool {
 /// If the name of a field also contains part of the value, returns the directive at the start of
 /// the name; otherwise `None`. A name contains part of the value if the colon after the directive
 /// is missing and the value contains a colon, as in `Disallow /wiki/Special:Search`.
-pub(super) fn lost_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
+pub(super) fn directive_without_colon<'a>(field: &Field<'a>) -> Option<&'a [u8]> {
     let word = first_word(field.name);
-    (field.has_colon && word.len() < field.name.len() && is_spelled(word)).then_some(word)
+    (field.has_colon && word.len() < field.name.len() && is_directive_name(word)).then_some(word)
 }
 
 /// Reports whether a field is an allow or disallow rule. Returns `false` if the name of the field
-/// contains part of the path ([`lost_colon`]).
+/// contains part of the path ([`directive_without_colon`]).
 pub(super) fn is_rule(field: &Field<'_>) -> bool {
-    matches!(field.directive, Directive::Allow | Directive::Disallow) && lost_colon(field).is_none()
+    matches!(field.directive, Directive::Allow | Directive::Disallow) && directive_without_colon(field).is_none()
 }
 
 /// Returns the lines that contain several directives, each with the range of the second directive's
@@ -144,7 +144,7 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
     let mut is_text = false;
     for line in robots.lines() {
         match line.kind() {
-            LineKind::Field(field) if is_meant(&field) => return true,
+            LineKind::Field(field) if is_plausible(&field) => return true,
             LineKind::Field(_) | LineKind::Malformed => is_text = true,
             LineKind::Blank | LineKind::Comment => {}
         }
@@ -156,7 +156,7 @@ pub(super) fn is_robots_txt(robots: &RobotsTxt) -> bool {
 /// beginning of a field name, and accept white space instead of a colon. So they also find fields
 /// in error messages such as `DisallowedHost: …`, `User agent not allowed: …` and
 /// `Host unreachable`.
-fn is_meant(field: &Field<'_>) -> bool {
+fn is_plausible(field: &Field<'_>) -> bool {
     if !is_known(field) {
         return false;
     }
@@ -165,7 +165,7 @@ fn is_meant(field: &Field<'_>) -> bool {
         return is_path(field.value) || field.value.starts_with(b"http");
     }
     let name = field.name;
-    if is_spelled(name) {
+    if is_directive_name(name) {
         return true;
     }
     let (word, rest) = match name.get(..10) {
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_misspelling_finds_its_directive() {
+    fn a_misspelled_name_leads_to_the_nearest_directive() {
         for (name, want) in [
             ("alow", Some("Allow")),
             ("Disalllow", Some("Disallow")),
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_field_or_nothing_but_comments_makes_a_robots_txt() {
+    fn a_file_with_a_known_field_or_only_comments_counts_as_robots_txt() {
         for file in [
             "User-agent: *\nDisallow:\n",
             "Sitemap: https://example.com/sitemap.xml\n",

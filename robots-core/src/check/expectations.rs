@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_names_tokens_star_or_headers() {
+    fn expectations_accept_names_tokens_star_and_headers_as_agents() {
         let file = "User-agent: *\nDisallow: /x\n\nUser-agent: GPTBot\nDisallow: /y\n";
         let all = ["Googlebot", "nobody", "*", "GPTBot", "AdsBot-Google", "Mozilla/5.0 (X11) Firefox/1", "GPTBot/1.2"];
         assert_eq!(unmet(file, Access::Allow, &all, &["/x"]), ["Googlebot /x", "nobody /x", "* /x"]);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelled_crawler_is_no_crawler_that_is_let_in() {
+    fn an_expectation_for_a_misspelled_crawler_is_not_met() {
         let outcome = |file: &str, agent: &str| {
             let expectations =
                 Expectations::new(Registry::builtin().clone()).expect(Access::Allow, [agent], ["/", "/x"]);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn expectations_that_expect_nothing_are_not_met() {
+    fn expectations_without_agents_or_paths_are_not_met() {
         let none = Expectations::new(Registry::builtin().clone());
         let pair = || none.clone().expect(Access::Allow, ["*"], ["/"]);
         let nothing = [""; 0];
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unmet_says_why() {
+    fn an_unmet_expectation_contains_the_rule_that_decided() {
         let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /x\n"[..]);
         let outcome = Expectations::new(Registry::builtin().clone())
             .expect(Access::Disallow, ["*"], ["/x"])

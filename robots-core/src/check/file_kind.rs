@@ -79,7 +79,7 @@ impl FileKind {
 const HEAD: usize = 512;
 
 /// Maximum number of NUL bytes that text may contain by accident.
-const FEW: usize = 4;
+const MAX_NULS: usize = 4;
 
 /// Reports whether a file is not text, or is text with large parts that were overwritten with NUL
 /// bytes.
@@ -95,7 +95,7 @@ fn has_binary_content(bytes: &[u8]) -> bool {
     let is_control = |byte: &u8| matches!(byte, 0..=8 | 0x0E..=0x1F | 0x7F);
     let controls = bytes.iter().filter(|byte| is_control(byte)).count();
     let nuls = memchr::memchr_iter(0, bytes).count();
-    if nuls > FEW && nuls * 100 > bytes.len() {
+    if nuls > MAX_NULS && nuls * 100 > bytes.len() {
         return true;
     }
     // Invalid bytes are counted only if there are many control characters, because most files have
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_begins_as_pages_do_or_with_any_tag_where_no_field_is_known() {
+    fn a_known_html_start_or_any_first_tag_without_known_fields_makes_a_page() {
         for (file, want) in [
             ("<!DocType html>", Some("<!DocType")),
             ("\u{feff}\n <HTML lang=en>\nUser-agent: *", Some("<HTML")),

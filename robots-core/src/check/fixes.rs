@@ -55,7 +55,7 @@ impl Fixes {
 
 /// Maximum number of separate edits that [`Edit::each`] returns. If there are more bytes to
 /// replace, one edit replaces their whole range, because each edit takes about 80 bytes of memory.
-const MAX_SEPARATE_WORK: usize = 1 << 16;
+const MAX_SEPARATE_EDITS: usize = 1 << 16;
 
 /// The replacement of a byte range of a file.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +86,7 @@ impl Edit {
     /// positions must be in ascending order.
     pub(super) fn each(file: &[u8], bytes: impl Iterator<Item = usize> + Clone, text: &str) -> Vec<Self> {
         let apart = bytes.clone().map(|at| Self::new(at..at + 1, text));
-        let Some(start) = bytes.clone().nth(MAX_SEPARATE_WORK).and_then(|_| bytes.clone().next()) else {
+        let Some(start) = bytes.clone().nth(MAX_SEPARATE_EDITS).and_then(|_| bytes.clone().next()) else {
             return apart.collect();
         };
         let (mut end, mut replacement) = (start, Vec::new());
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edits_keep_what_they_do_not_name() {
+    fn edits_keep_all_bytes_outside_their_ranges() {
         let edits = [Edit::insert(6, "!"), Edit::remove(0..2), Edit::new(3..4, "XY")];
         assert_eq!(Edit::apply(b"abcdef", &edits), b"cXYef!");
         assert_eq!(Edit::apply(b"", &[Edit::insert(0, "a")]), b"a");
@@ -137,8 +137,8 @@ mod tests {
     }
 
     #[test]
-    fn many_small_edits_are_one() {
-        for (times, want) in [(MAX_SEPARATE_WORK, MAX_SEPARATE_WORK), (MAX_SEPARATE_WORK + 1, 1)] {
+    fn too_many_small_edits_are_merged_into_one() {
+        for (times, want) in [(MAX_SEPARATE_EDITS, MAX_SEPARATE_EDITS), (MAX_SEPARATE_EDITS + 1, 1)] {
             let file = [b"a".as_slice(), &b"-b".repeat(times)].concat();
             let edits = Edit::each(&file, memchr::memchr_iter(b'-', &file), "+!");
             assert_eq!(edits.len(), want);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_conflict_where_the_order_would_count() {
+    fn edits_conflict_if_their_order_would_matter() {
         for (one, other, want) in [
             (0..2, 2..4, false),
             (0..3, 2..4, true),

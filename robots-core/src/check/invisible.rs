@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn characters_that_nobody_sees_are_left_out() {
+    fn invisible_characters_are_removed_where_they_have_no_function() {
         for (text, want) in [
             ("/a\u{200b}", Some("/a")),
             ("\u{feff}/a\u{2060}b", Some("/ab")),

@@ -11,7 +11,7 @@ use super::quote::{pieces, write_piece};
 // The modules that define lints import these items from here.
 pub(super) use super::checked_file::CheckedFile;
 pub(super) use super::crawlers::any_of;
-pub(super) use super::directives::{is_known, is_rule, is_spelled, is_url, lost_colon};
+pub(super) use super::directives::{directive_without_colon, is_directive_name, is_known, is_rule, is_url};
 pub(super) use super::finding::{Finding, Severity, Sink};
 pub(super) use super::fixes::Edit;
 pub(super) use super::quote::{Quoted, quoted_list};

@@ -21,7 +21,7 @@ impl Canonical {
         if !matches!(written, [b'/' | b'*', ..]) {
             return None;
         }
-        let mut texts: Vec<_> = PathPattern::new(written, Reading::Standard).with_runs(ANY).collect();
+        let mut texts: Vec<_> = PathPattern::new(written, Reading::Standard).with_wildcards_as(ANY).collect();
         // A pattern that consists of `*` matches the same paths as `/`, because every path begins
         // with a slash.
         for text in texts.iter_mut().filter(|text| **text == [ANY]) {
@@ -40,7 +40,7 @@ impl Canonical {
         self.texts[0].split(|byte| *byte == ANY).next().unwrap_or_default()
     }
 
-    pub(super) fn has_runs_inside(&self) -> bool {
+    pub(super) fn has_inner_stars(&self) -> bool {
         let text = &self.texts[0];
         memchr::memchr(ANY, text).is_some_and(|at| at + 1 < text.len())
     }
@@ -59,7 +59,7 @@ pub(super) fn escaped(pattern: &[u8]) -> Vec<u8> {
 
 /// Normalises the spelling of a pattern: escapes bytes ≥ 0x80, and upper-cases the digits of
 /// escapes. The meaning stays the same in every [`Reading`].
-pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
+pub(super) fn with_normal_escapes(pattern: &[u8]) -> Vec<u8> {
     let mut text = escaped(pattern);
     let mut at = 0;
     while let Some(next) = memchr::memchr(b'%', &text[at..]) {
@@ -77,7 +77,7 @@ pub(super) fn spelled(pattern: &[u8]) -> Vec<u8> {
 
 /// Returns a pattern that matches the same paths, but with one `*` instead of several consecutive
 /// ones, and without a `*` at the end.
-pub(super) fn without_runs(mut pattern: Vec<u8>) -> Vec<u8> {
+pub(super) fn without_redundant_stars(mut pattern: Vec<u8>) -> Vec<u8> {
     pattern.dedup_by(|next, last| *next == b'*' && *last == b'*');
     let kept = pattern.strip_suffix(b"*$").or_else(|| pattern.strip_suffix(b"*")).map_or(pattern.len(), <[u8]>::len);
     // A `*` after a `$` is kept. Otherwise, the `$` would be the last byte, and mean the end of the
@@ -106,13 +106,13 @@ pub(super) fn is_of_robots_txt(pattern: &[u8]) -> bool {
 /// because they may be intended as written.
 pub(super) fn is_expression(pattern: &[u8]) -> bool {
     let has_choice = |rest: &[u8]| rest.iter().take_while(|byte| **byte != b')').any(|byte| *byte == b'|');
-    (0..pattern.len()).any(|at| is_sign(&pattern[..at], &pattern[at..]))
+    (0..pattern.len()).any(|at| begins_with_regex_syntax(&pattern[..at], &pattern[at..]))
         || pattern.split(|byte| *byte == b'(').skip(1).any(has_choice)
 }
 
 /// Reports whether `rest` begins with regular expression syntax. `before` is the text that precedes
 /// `rest`.
-fn is_sign(before: &[u8], rest: &[u8]) -> bool {
+fn begins_with_regex_syntax(before: &[u8], rest: &[u8]) -> bool {
     // A `+` or `?` is an operator only at the end of the expression, or before one of these bytes.
     let is_end = |rest: &[u8]| matches!(rest, [] | [b'$' | b'/' | b'(' | b')' | b'\\', ..]);
     match rest {
@@ -151,7 +151,7 @@ fn is_class_of_marks(rest: &[u8]) -> bool {
 
 /// Converts a regular expression to a pattern that matches the same paths: `^/foo.*$` becomes
 /// `/foo`. `None` if the expression uses syntax other than `.*`, `.+`, escapes and anchors.
-pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn pattern_of_expression(expression: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, is_anchored) = expression.strip_prefix(b"^").map_or((expression, false), |rest| (rest, true));
     let mut pattern = Vec::with_capacity(rest.len() + 2);
     while let [first, behind @ ..] = rest {
@@ -178,7 +178,7 @@ pub(super) fn of_expression(expression: &[u8]) -> Option<Vec<u8>> {
         _ if is_anchored => b"/",
         _ => b"/*",
     };
-    let pattern = without_runs([front, pattern.as_slice()].concat());
+    let pattern = without_redundant_stars([front, pattern.as_slice()].concat());
     Some(if pattern.is_empty() { b"/".to_vec() } else { pattern })
 }
 
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spellings_of_one_pattern_are_one() {
+    fn different_spellings_of_a_pattern_have_the_same_canonical_form() {
         for (one, other) in [
             ("/fish", "/fish*"),
             ("/fish", "/fish**"),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pattern_may_take_in_another() {
+    fn a_pattern_is_within_another_if_the_other_matches_all_its_paths() {
         for (one, other, want) in [
             ("/ab", "/*a*b", true),
             ("/ab", "/a", true),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simple_expression_has_a_pattern() {
+    fn a_simple_regular_expression_is_converted_to_a_pattern() {
         for (expression, want) in [
             ("^/foo.*$", Some("/foo")),
             ("^/foo$", Some("/foo$")),
@@ -244,7 +244,11 @@ mod tests {
             ("^/e/?$", None),
             (r"^/\d", None),
         ] {
-            assert_eq!(of_expression(expression.as_bytes()).as_deref(), want.map(str::as_bytes), "{expression}");
+            assert_eq!(
+                pattern_of_expression(expression.as_bytes()).as_deref(),
+                want.map(str::as_bytes),
+                "{expression}"
+            );
         }
     }
 }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_print_is_escaped() {
+    fn quotes_and_unprintable_characters_are_escaped() {
         for (value, want) in [
             (&b"GPT Bot"[..], "\"GPT Bot\""),
             (b"", "\"\""),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_cut() {
+    fn a_long_value_is_cut_to_60_characters() {
         assert_eq!(Quoted(&[b'a'; 60]).to_string(), format!("\"{}\"", "a".repeat(60)));
         assert_eq!(Quoted(&[b'a'; 61]).to_string(), format!("\"{}…\"", "a".repeat(60)));
         assert_eq!(Quoted(&[0xff; 16_000]).to_string(), format!("\"{}…\"", "\\xff".repeat(60)));

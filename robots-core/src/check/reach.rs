@@ -27,11 +27,11 @@ impl fmt::Display for Extent {
 pub(super) struct Reach<'r> {
     /// Among the disallow rules that match every path, the rule with the highest priority, and this
     /// priority.
-    closes: Option<(usize, Rule<'r>)>,
+    site_disallow: Option<(usize, Rule<'r>)>,
     /// Highest priority of the allow rules that are not only for the home page or `/robots.txt`.
-    opens: usize,
+    allow_priority: usize,
     /// Highest priority of the allow rules that are only for the home page.
-    opens_home: usize,
+    home_page_priority: usize,
 }
 
 impl<'r> Reach<'r> {
@@ -41,12 +41,12 @@ impl<'r> Reach<'r> {
             let priority = priority(rule.pattern());
             let one = match rule.access() {
                 Access::Disallow if is_every_path(rule.pattern()) => {
-                    Self { closes: Some((priority, rule)), ..Self::default() }
+                    Self { site_disallow: Some((priority, rule)), ..Self::default() }
                 }
                 Access::Allow if is_of_robots_txt(rule.pattern()) => continue,
-                Access::Allow if rule.pattern() == b"/$" => Self { opens_home: priority, ..Self::default() },
+                Access::Allow if rule.pattern() == b"/$" => Self { home_page_priority: priority, ..Self::default() },
                 Access::Allow if matches!(rule.pattern(), [b'/' | b'*', ..]) => {
-                    Self { opens: priority, ..Self::default() }
+                    Self { allow_priority: priority, ..Self::default() }
                 }
                 _ => continue,
             };
@@ -56,26 +56,30 @@ impl<'r> Reach<'r> {
     }
 
     pub(super) fn merge(self, other: Self) -> Self {
-        let closing = [self.closes, other.closes].into_iter().flatten();
-        let closes = closing.reduce(|first, second| if second.0 > first.0 { second } else { first });
-        Self { closes, opens: self.opens.max(other.opens), opens_home: self.opens_home.max(other.opens_home) }
+        let closing = [self.site_disallow, other.site_disallow].into_iter().flatten();
+        let site_disallow = closing.reduce(|first, second| if second.0 > first.0 { second } else { first });
+        Self {
+            site_disallow,
+            allow_priority: self.allow_priority.max(other.allow_priority),
+            home_page_priority: self.home_page_priority.max(other.home_page_priority),
+        }
     }
 
     /// Returns the rule that disallows the whole site, and how much of the site is disallowed.
     /// `None` if there is no such rule, or if an allow rule for more than the home page has at
     /// least the same priority.
-    pub(super) fn shut_by(self) -> Option<(Rule<'r>, Extent)> {
-        let (priority, rule) = self.closes.filter(|(priority, _)| self.opens < *priority)?;
-        Some((rule, if self.opens_home < priority { Extent::All } else { Extent::AllButHomePage }))
+    pub(super) fn blocking_rule(self) -> Option<(Rule<'r>, Extent)> {
+        let (priority, rule) = self.site_disallow.filter(|(priority, _)| self.allow_priority < *priority)?;
+        Some((rule, if self.home_page_priority < priority { Extent::All } else { Extent::AllButHomePage }))
     }
 }
 
-pub(super) fn closes_site(rule: &Rule<'_>) -> bool {
+pub(super) fn disallows_site(rule: &Rule<'_>) -> bool {
     rule.access() == Access::Disallow && is_every_path(rule.pattern())
 }
 
-pub(super) fn closes_part(rule: &Rule<'_>) -> bool {
-    rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !closes_site(rule)
+pub(super) fn disallows_part(rule: &Rule<'_>) -> bool {
+    rule.access() == Access::Disallow && matches!(rule.pattern(), [b'/' | b'*', ..]) && !disallows_site(rule)
 }
 
 /// Reports whether a pattern matches every path: `/`, `*`, `/*`, `*/`, `/*$` and similar.
@@ -93,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_that_match_every_path() {
+    fn patterns_that_match_every_path_are_recognized() {
         for pattern in ["/", "*", "/*", "*/", "**", "*/*", "/*$", "*$"] {
             assert!(is_every_path(pattern.as_bytes()), "{pattern}");
         }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_embedded_address_decides() {
+    fn an_ipv6_address_has_the_class_of_its_embedded_ipv4_address() {
         for (address, class) in [
             ("127.0.0.1", Loopback),
             ("0.0.0.0", Loopback),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_says_nothing_about_the_client_is_not_judged() {
+    fn a_private_special_or_proxy_address_leaves_the_identity_undecided() {
         let texts = "10.0.0.1 172.16.0.1 192.168.1.1 100.64.0.1 100.127.255.254 127.0.0.1 0.0.0.0 169.254.1.1 \
             198.18.0.1 224.0.0.1 240.0.0.1 255.255.255.255 :: ::1 fe80::1 fc00::1 ff02::1 ::ffff:10.0.0.1 \
             64:ff9b::c0a8:1";
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapped_address_is_judged_as_what_it_maps() {
+    fn an_ipv4_mapped_address_counts_as_the_address_that_it_maps() {
         for text in ["66.249.66.1", "203.0.113.7", "2001:4860:4801:10::1", "2001:db8::1"] {
             assert_eq!(of(text).map(PublicAddress::get), Ok(text.parse().expect(text)));
         }

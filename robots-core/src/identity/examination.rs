@@ -69,7 +69,7 @@ impl Examination {
     }
 
     /// Reports whether a reverse DNS lookup could still change the identity.
-    pub(super) fn wants_rdns(&self) -> bool {
+    pub(super) fn needs_rdns(&self) -> bool {
         let is_verified = [self.signature, self.range].contains(&Some(MethodOutcome::Verified));
         self.is_of_crawler() && !is_verified && self.rdns.is_none()
     }
@@ -108,7 +108,9 @@ impl Examination {
         };
         let is_address_failed = tried().any(|(method, outcome)| has_failed(method, outcome));
         if let Some(reason) = tried().find_map(|(method, outcome)| match outcome {
-            MethodOutcome::Undecided(reason) if !(is_address_failed && is_of_sender(method, reason)) => Some(reason),
+            MethodOutcome::Undecided(reason) if !(is_address_failed && is_caused_by_sender(method, reason)) => {
+                Some(reason)
+            }
             _ => None,
         }) {
             return Identity::Undecided(reason);
@@ -142,7 +144,7 @@ impl Examination {
 /// Reports whether an undecided outcome is ignored after a failed check of the address: the sender
 /// can cause it with the request or with the reverse DNS zone of the address, or the reason is
 /// `UnprovenResolver`.
-const fn is_of_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
+const fn is_caused_by_sender(method: IdentityMethod, reason: UndecidedReason) -> bool {
     use UndecidedReason::{
         AgentAbsent, Busy, ComponentNotCovered, DirectoryNotConfigured, KeyUnknownThere, ResolverFailure, TestKey,
         Timeout, Truncated, UnprovenResolver,
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_method_that_verifies_is_named() {
+    fn the_identity_contains_the_first_method_that_verifies_it() {
         let all = crawler().rdns(VERIFIED).range(VERIFIED).signature(VERIFIED);
         assert_eq!(all.conclude(), Identity::Verified(IdentityMethod::Signature));
         assert_eq!(crawler().rdns(VERIFIED).range(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Range));
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_of_the_senders_own_does_not_outweigh_an_address_that_failed() {
+    fn an_undecided_method_that_the_sender_controls_does_not_outweigh_a_failed_address() {
         let undecided = MethodOutcome::Undecided;
         for reason in [
             UndecidedReason::AgentAbsent,
@@ -413,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fetcher_of_a_person_is_not_refuted_by_its_address() {
+    fn a_user_triggered_fetcher_is_not_refuted_by_its_address() {
         let fetcher = Examination::of(ClaimKind::UserTriggered);
         assert_eq!(fetcher.range(UNLISTED).rdns(NO_NAME).conclude(), Identity::Unverifiable);
         assert_eq!(fetcher.range(VERIFIED).conclude(), Identity::Verified(IdentityMethod::Range));
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_method_nothing_is_said() {
+    fn a_claim_without_any_method_is_unverifiable_and_an_unsigned_signer_is_undecided() {
         assert_eq!(crawler().conclude(), Identity::Unverifiable);
         assert_eq!(crawler().signing().conclude(), Identity::Undecided(UndecidedReason::Unsigned));
         assert_eq!(crawler().signing().range(UNLISTED).conclude(), Identity::Refuted(Refutation::NotListed));
@@ -437,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn who_claims_nothing_is_judged_by_a_signature_only() {
+    fn an_agent_that_claims_nothing_is_identified_only_by_a_signature() {
         let unclaimed = Examination::of(ClaimKind::Unclaimed);
         assert_eq!(unclaimed.conclude(), Identity::Unclaimed);
         assert_eq!(unclaimed.range(UNLISTED).rdns(NO_NAME).signing().conclude(), Identity::Unclaimed);
@@ -447,19 +449,19 @@ mod tests {
         let signer = Examination::of(ClaimKind::Signer);
         assert_eq!(signer.signature(EXPIRED).conclude(), Identity::Refuted(Refutation::Expired));
         assert_eq!(signer.range(UNLISTED).conclude(), Identity::Unclaimed);
-        assert!(!signer.wants_rdns());
+        assert!(!signer.needs_rdns());
         assert_eq!(unclaimed.signature(DOWN).conclude(), Identity::Undecided(UndecidedReason::DirectoryUnavailable));
-        assert!(!unclaimed.wants_rdns());
+        assert!(!unclaimed.needs_rdns());
     }
 
     #[test]
-    fn names_are_looked_up_only_where_they_can_matter() {
-        assert!(crawler().wants_rdns());
-        assert!(crawler().range(UNLISTED).wants_rdns());
-        assert!(crawler().range(STALE).signature(EXPIRED).wants_rdns());
-        assert!(!crawler().range(VERIFIED).wants_rdns());
-        assert!(!crawler().signature(VERIFIED).wants_rdns());
-        assert!(!crawler().range(UNLISTED).rdns(TIMEOUT).wants_rdns());
+    fn reverse_dns_is_requested_only_if_it_can_change_the_result() {
+        assert!(crawler().needs_rdns());
+        assert!(crawler().range(UNLISTED).needs_rdns());
+        assert!(crawler().range(STALE).signature(EXPIRED).needs_rdns());
+        assert!(!crawler().range(VERIFIED).needs_rdns());
+        assert!(!crawler().signature(VERIFIED).needs_rdns());
+        assert!(!crawler().range(UNLISTED).rdns(TIMEOUT).needs_rdns());
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -476,7 +478,7 @@ mod tests {
     const NOT_LOADED: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::NotLoaded);
 
     #[test]
-    fn a_miss_refutes_only_by_fresh_evidence() {
+    fn an_address_missing_from_a_list_is_refuted_only_if_the_list_is_fresh() {
         let set: RangeSet = ["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect();
         for (confirmed, first_seen, now, outcome) in [
             (Some(0), None, 0, FAILED),
@@ -507,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_lists_one_verifies_and_all_refute() {
+    fn one_of_several_lists_can_verify_but_only_all_of_them_together_refute() {
         let (one, other): (RangeSet, RangeSet) =
             (["8.8.8.0/24".parse().expect("a prefix")].into_iter().collect(), RangeSet::default());
         let fresh = ListEvidence { set: &other, confirmed: Some(at(0)) };

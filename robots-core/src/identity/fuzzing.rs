@@ -33,7 +33,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stored_corpus_holds_every_property() {
+    fn every_property_holds_for_the_stored_corpus() {
         corpus("range_list", range_list);
         corpus("structured_field", structured_field);
         corpus("signature_base", signature_base);

@@ -120,7 +120,7 @@ impl<'a> IdentityRequest<'a> {
         let mut examination = Examination::of(kind);
         #[cfg(feature = "signatures")]
         let signed_by = self.signed.and_then(|(_, signers)| {
-            examination = examination.signatures(checks, registered.map(|crawler| signers.of_claim(crawler)));
+            examination = examination.signatures(checks, registered.map(|crawler| signers.directories_of(crawler)));
             let valid = checks.iter().find(|check| check.outcome == MethodOutcome::Verified)?;
             signers.agent(valid.directory.as_ref()?)
         });
@@ -157,7 +157,7 @@ impl<'a> IdentityRequest<'a> {
             Some(address) => evidence.range(crawler, address, now),
             None => (!crawler.ranges.is_empty()).then_some(NO_ADDRESS),
         };
-        if examination.wants_rdns() {
+        if examination.needs_rdns() {
             examination.rdns = match self.address {
                 Some(address) => evidence.rdns(crawler, address, now),
                 None => (!crawler.reverse_dns.is_empty()).then_some(NO_ADDRESS),
@@ -253,7 +253,7 @@ mod tests {
         "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0 Safari/537.36";
 
     #[test]
-    fn a_claim_is_judged_by_the_methods_of_its_row() {
+    fn a_claim_is_checked_by_the_methods_in_its_registry_row() {
         let google = || Some("Googlebot".to_owned());
         assert_eq!(identify(&[GOOGLEBOT], Some(1)), (Identity::Verified(IdentityMethod::Range), google()));
         assert_eq!(identify(&[GOOGLEBOT], Some(2)), (Identity::Verified(IdentityMethod::Rdns), google()));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn who_claims_no_registered_crawler_is_not_judged_by_an_address() {
+    fn an_agent_without_a_registered_claim_is_not_checked_by_its_address() {
         assert_eq!(identify(&[BROWSER], Some(3)), (Identity::Unclaimed, None));
         assert_eq!(identify(&[], Some(3)), (Identity::Unclaimed, None));
         assert_eq!(identify(&["curl/8.0"], None), (Identity::Unclaimed, None));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_agents_the_impostor_counts() {
+    fn an_impostor_among_several_agents_determines_the_identity() {
         for headers in [[GOOGLEBOT, BROWSER], [BROWSER, GOOGLEBOT], ["ExampleBot/1.0 (+https://a.example)", GOOGLEBOT]]
         {
             assert_eq!(identify(&headers, Some(3)).0, Identity::Refuted(Refutation::NotListed), "{headers:?}");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pending_lookup_is_known_even_if_another_reason_is_reported() {
+    fn a_pending_lookup_is_reported_even_if_the_identity_has_another_reason() {
         let stale = Identity::Undecided(UndecidedReason::Stale);
         let pending = |headers: &[&str], last| {
             let (identity, _, is_rdns_pending) = identify_now(headers, last);
@@ -301,7 +301,7 @@ mod tests {
 
     /// The address 8.8.8.4 is in AdsBot's list, but not in Googlebot's list.
     #[test]
-    fn another_crawler_of_the_same_operator_is_no_impostor() {
+    fn a_crawler_of_the_same_operator_in_the_request_is_not_an_impostor() {
         const ADSBOT: &str = "AdsBot-Google (+http://www.google.com/adsbot.html)";
         let verified = (Identity::Verified(IdentityMethod::Range), Some("AdsBot-Google".to_owned()));
         assert_eq!(identify(&[GOOGLEBOT, ADSBOT], Some(4)), verified);

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_star_stands_for_a_part_of_one_label() {
+    fn a_star_matches_one_or_more_characters_within_one_label() {
         for (text, names, others) in [
             (
                 "crawl-*-*-*-*.googlebot.com",
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_or_too_wide_is_refused() {
+    fn an_invalid_or_too_wide_pattern_is_refused() {
         for (text, reason) in [
             ("", "write a suffix such as"),
             (".", "write a suffix such as"),

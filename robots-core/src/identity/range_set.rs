@@ -46,7 +46,7 @@ impl RangeSet {
         match address.to_canonical() {
             IpAddr::V4(address) => {
                 let address = address.to_bits();
-                self.v4.ends_after(self.v4_index.not_above(&self.v4.starts, address.into()), address)
+                self.v4.ends_after(self.v4_index.count_up_to(&self.v4.starts, address.into()), address)
             }
             IpAddr::V6(address) => self.contains_v6(address.to_bits()),
         }
@@ -55,7 +55,7 @@ impl RangeSet {
     #[inline]
     fn contains_v6(&self, address: u128) -> bool {
         let upper = (address >> 64) as u64;
-        let mut after = self.v6_index.not_above(&self.v6_upper, upper);
+        let mut after = self.v6_index.count_up_to(&self.v6_upper, upper);
         // Ranges within the same /64 begin with the same upper 64 bits. Only such ranges need a
         // comparison of whole addresses.
         if after.checked_sub(1).and_then(|at| self.v6_upper.get(at)) == Some(&upper)
@@ -192,7 +192,7 @@ impl SearchIndex {
 
     /// Returns how many numbers in `sorted` are at most `number`.
     #[inline]
-    pub(super) fn not_above<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
+    pub(super) fn count_up_to<T: Copy + Into<u64>>(&self, sorted: &[T], number: u64) -> usize {
         let Some(distance) = number.checked_sub(self.first) else { return 0 };
         let part = usize::try_from(distance >> self.shift).unwrap_or(usize::MAX);
         let Some([before, after]) = part.checked_add(2).and_then(|end| self.parts.get(part..end)) else {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn overlapping_and_touching_ranges_are_one() {
+    fn overlapping_and_adjacent_ranges_are_merged() {
         let list = set(&["10.0.0.0/9", "10.128.0.0/9", "10.1.0.0/16", "11.0.0.0/32", "12.0.0.0/8", "12.0.0.0/8"]);
         assert_eq!(list.ranges(), 2);
         let list = set(&["255.255.255.255", "255.255.255.254", "ffff::/16", "ffff:ffff::/32", "::/0"]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_apart_and_mapped_addresses_are_ipv4() {
+    fn ipv4_and_ipv6_are_separate_and_mapped_addresses_count_as_ipv4() {
         let list = set(&["8.8.8.0/24"]);
         let cases = [("8.8.8.8", true), ("::ffff:8.8.8.8", true), ("::8.8.8.8", false), ("64:ff9b::808:808", false)];
         for (address, is_inside) in cases {
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lost_more_than_half_of_a_family_is_found() {
+    fn a_list_that_lost_more_than_half_of_an_address_family_is_detected() {
         let before = set(&["10.0.0.0/24", "10.0.1.0/24", "2001:db8::/64", "2001:db8:1::/64"]);
         for (after, lost) in [
             (&["10.0.0.0/24", "10.0.1.0/24", "2001:db8::/64", "2001:db8:1::/64", "11.0.0.0/8"][..], false),
@@ -307,7 +307,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn membership_equals_a_scan(
+        fn set_membership_equals_a_scan_of_the_prefixes(
             prefixes in prop::collection::vec(prefix(), 0..40),
             others in prop::collection::vec(any::<IpAddr>(), 0..8),
         ) {
@@ -334,7 +334,7 @@ mod tests {
         }
 
         #[test]
-        fn what_two_lists_share_is_counted_as_a_scan_counts(
+        fn the_count_of_addresses_that_two_lists_share_equals_a_scan(
             left in prop::collection::vec((0_u8..64, 0_u8..8), 0..12),
             right in prop::collection::vec((0_u8..64, 0_u8..8), 0..12),
         ) {
@@ -350,7 +350,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_place_is_that_of_a_plain_search(
+        fn the_search_index_returns_the_position_of_a_plain_binary_search(
             numbers in prop::collection::vec(prop_oneof![any::<u64>(), 0_u64..40, (1_u64 << 62)..(1 << 62) + 9], 0..200),
             others in prop::collection::vec(any::<u64>(), 0..8),
         ) {
@@ -361,7 +361,7 @@ mod tests {
             let edges = numbers.iter().flat_map(|number| [*number, number.wrapping_sub(1), number.wrapping_add(1)]);
             for number in edges.chain(others).chain([0, u64::MAX]) {
                 let place = sorted.partition_point(|other| *other <= number);
-                prop_assert_eq!(index.not_above(&sorted, number), place, "{} in {:?}", number, sorted);
+                prop_assert_eq!(index.count_up_to(&sorted, number), place, "{} in {:?}", number, sorted);
             }
         }
     }

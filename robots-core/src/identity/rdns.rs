@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_back_verifies() {
+    fn a_name_that_resolves_back_to_the_address_verifies() {
         let (found, asked) = run("66.249.66.1", &[names(&["crawl.googlebot.com."]), addresses(&["66.249.66.1"])]);
         assert_eq!(found, MethodOutcome::Verified);
         assert_eq!(asked, ["PTR 66.249.66.1", "A crawl.googlebot.com."]);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_name_has_to_match_and_to_lead_back() {
+    fn the_name_that_matches_must_also_resolve_back_to_the_address() {
         // The first name is in the operator's domain but resolves to another address. The second
         // name would resolve back, but is not in the operator's domain.
         let two = names(&["crawl.googlebot.com", "evil.example"]);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_not_the_operators_is_not_asked_for() {
+    fn a_name_outside_the_operators_domain_is_not_resolved() {
         for name in ["xgooglebot.com", "googlebot.com.evil.example", "googlebot.com", "www.google.com", "evil.example"]
         {
             let (found, asked) = run("66.249.66.1", &[names(&[name])]);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn four_names_and_eight_addresses_are_looked_at() {
+    fn at_most_four_names_and_eight_addresses_are_checked() {
         let mut many = vec!["evil.example"; 100];
         many[4] = "crawl.googlebot.com";
         assert_eq!(outcome(&[names(&many)]), undecided(UndecidedReason::Truncated));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_refutes_and_no_answer_does_not() {
+    fn a_missing_name_refutes_a_claim_and_a_failed_lookup_does_not() {
         assert_eq!(outcome(&[DnsAnswer::NoSuchName]), NO_NAME);
         assert_eq!(outcome(&[DnsAnswer::NoRecords]), NO_NAME);
         assert_eq!(outcome(&[names(&[])]), NO_NAME);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_resolver_that_verified_lately_refutes() {
+    fn only_a_resolver_that_verified_an_address_in_the_last_hour_refutes() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let unproven = undecided(UndecidedReason::UnprovenResolver);
         let (hour, second) = (Duration::from_secs(3600), Duration::from_secs(1));

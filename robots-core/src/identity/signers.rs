@@ -41,7 +41,7 @@ impl Signers {
     }
 
     /// Returns the directories whose keys verify the claim that a request is from `crawler`.
-    pub(super) fn of_claim(&self, crawler: &Crawler) -> &[DirectoryUrl] {
+    pub(super) fn directories_of(&self, crawler: &Crawler) -> &[DirectoryUrl] {
         self.directories.get(operator(crawler)).map_or(&[], Vec::as_slice)
     }
 }
@@ -58,7 +58,7 @@ mod tests {
     use crate::agent::Category;
 
     #[test]
-    fn directories_belong_to_operators() {
+    fn all_crawlers_of_an_operator_share_its_key_directories() {
         let row = |name: &str, operator: &str, keys: Option<&str>| {
             let signature = keys.map(str::to_owned);
             Crawler { operator: operator.to_owned(), signature, ..Crawler::new(name, Category::Other) }
@@ -76,7 +76,7 @@ mod tests {
             .expect("rows");
         let signers = Signers::of(&registry);
         let url = |text: &str| DirectoryUrl::parse(text).expect(text);
-        let directories = |name: &str| signers.of_claim(registry.crawler(name).expect(name)).to_vec();
+        let directories = |name: &str| signers.directories_of(registry.crawler(name).expect(name)).to_vec();
         for name in ["One", "Two", "Three", "Four"] {
             assert_eq!(directories(name), [url("https://o.example"), url("https://o.example/keys")], "{name}");
         }

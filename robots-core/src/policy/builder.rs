@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use super::decide::{Exemptions, Policy};
 use super::decision::{IdentityNeeded, IdentityRules, Impostors};
 use super::human_evidence::{Cookies, SuspectHuman};
-use super::overrides::{Mode, Override, called};
+use super::overrides::{Mode, Override, parse_crawler_name};
 use super::rate::{RateMode, RateRules};
 use super::scope::{EmptyAgent, Star, WildcardExceptions, WildcardScope};
 use crate::agent::{Category, IntoNetwork};
@@ -205,7 +205,8 @@ impl PolicyBuilder {
     ///
     /// Returns the same errors as [`Override::agent`].
     pub fn exempt_agents<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, ValueError> {
-        let names: Vec<_> = names.into_iter().map(|name| called(name.as_ref())).collect::<Result<_, _>>()?;
+        let names: Vec<_> =
+            names.into_iter().map(|name| parse_crawler_name(name.as_ref())).collect::<Result<_, _>>()?;
         self.policy.exempt.agents.extend(names);
         Ok(self)
     }

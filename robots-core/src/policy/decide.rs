@@ -10,7 +10,7 @@ use super::decision::{Action, Decision, IdentityNeeded, IdentityRules, Impostors
 use super::facts::RequestFacts;
 use super::grace::Grace;
 use super::human_evidence::{Cookies, HumanEvidence, SuspectHuman};
-use super::overrides::{Crawlers, Mode, Override, is_called};
+use super::overrides::{Crawlers, Mode, Override, has_crawler_name};
 use super::rate::{RateLimit, RateMode, RateRules};
 use super::scope::Star;
 use crate::agent::{Agent, Category, Identity, Network};
@@ -157,7 +157,7 @@ impl Policy {
     /// method of the request.
     #[doc(hidden)]
     pub fn holds_to_star(&self, agent: &Agent) -> bool {
-        self.star.holds(agent)
+        self.star.applies_to(agent)
     }
 
     /// Returns the action and the reason, at the time `now`, for an agent's request that a rule
@@ -169,8 +169,8 @@ impl Policy {
         if self.exempt.cover_agent(agent) {
             return (Action::Pass, Reason::Exempt);
         }
-        let holds = |over: &Override| over.until.is_none_or(|end| now < end);
-        let handling = self.handling(self.mode, agent, Identity::Unclaimed, pattern, holds);
+        let has_not_ended = |over: &Override| over.until.is_none_or(|end| now < end);
+        let handling = self.handling(self.mode, agent, Identity::Unclaimed, pattern, has_not_ended);
         (handling.action(), handling.reason)
     }
 
@@ -186,8 +186,8 @@ impl Policy {
         reason: Reason,
         now: SystemTime,
     ) -> Option<&Override> {
-        let holds = |over: &Override| over.until.is_none_or(|end| now < end);
-        let handling = self.handling(self.mode, agent, identity, pattern, holds);
+        let has_not_ended = |over: &Override| over.until.is_none_or(|end| now < end);
+        let handling = self.handling(self.mode, agent, identity, pattern, has_not_ended);
         handling.over.filter(|_| handling.reason == reason)
     }
 
@@ -320,7 +320,7 @@ impl Policy {
     /// Returns the groups that apply to an agent. Ignores the method of the request.
     #[doc(hidden)]
     pub fn selection<'r>(&self, rules: &'r RuleSet, agent: &Agent) -> Selection<'r> {
-        let fallback = if self.star.holds(agent) { Fallback::Star } else { Fallback::Nothing };
+        let fallback = if self.star.applies_to(agent) { Fallback::Star } else { Fallback::Nothing };
         rules.select(self.tokens_of(agent), fallback)
     }
 
@@ -346,7 +346,7 @@ impl Policy {
     pub fn passes_over(&self, rules: &RuleSet, agents: &[Agent]) -> bool {
         agents.iter().all(|agent| {
             let is_named = || rules.select(self.tokens_of(agent), Fallback::Nothing).applies();
-            !agent.class().is_crawler() && !self.star.holds(agent) && (agent.tokens().is_empty() || !is_named())
+            !agent.class().is_crawler() && !self.star.applies_to(agent) && (agent.tokens().is_empty() || !is_named())
         })
     }
 
@@ -373,7 +373,7 @@ impl Policy {
         work: &mut MatchBudget,
     ) -> Decision<'r> {
         let tokens = self.tokens_of(agent);
-        let fallback = || match self.star.holds(agent) && self.star.covers_method(request.method) {
+        let fallback = || match self.star.applies_to(agent) && self.star.covers_method(request.method) {
             true => Fallback::Star,
             false => Fallback::Nothing,
         };
@@ -394,7 +394,7 @@ impl Policy {
             return Decision::unjudged(Reason::Exempt);
         }
         let path = request.path(rules.reading(), self.forms);
-        let bound = || self.handling(mode, agent, identity, None, |over| over.holds(request)).mode;
+        let bound = || self.handling(mode, agent, identity, None, |over| over.has_not_ended(request)).mode;
         let impostor = impostor.map(|impostor| impostor.min(bound()));
         if !selection.applies() {
             return Decision::unjudged(Reason::NoGroup).of_impostor(impostor);
@@ -451,7 +451,7 @@ impl Policy {
     ) -> (Handling<'_>, Verdict<'r>) {
         let of = |verdict: &Verdict<'_>| {
             let pattern = verdict.rule().map(Rule::pattern);
-            self.handling(mode, agent, request.identity, pattern, |over| over.holds(request))
+            self.handling(mode, agent, request.identity, pattern, |over| over.has_not_ended(request))
         };
         let handling = of(&verdict);
         if handling.mode == Mode::Refuse || !self.overrides.iter().any(|over| over.rule_pattern().is_some()) {
@@ -475,14 +475,14 @@ impl Policy {
         agent: &Agent,
         identity: Identity,
         rule: Option<&[u8]>,
-        holds: impl Fn(&Override) -> bool,
+        has_not_ended: impl Fn(&Override) -> bool,
     ) -> Handling<'_> {
         let is_believed = self.identity.believe(identity);
         // If the policy does not accept the claim, an override for crawlers counts only if it is
         // stricter than the mode and all other overrides. So an impostor has no advantage from a
         // name with a mild override.
         let mut claimed: Option<Handling<'_>> = None;
-        for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && holds(over)) {
+        for over in self.overrides.iter().rev().filter(|over| over.fits(agent, rule) && has_not_ended(over)) {
             let handling = Handling { over: Some(over), ..Handling::of(over.mode) };
             if is_believed || over.rule_pattern().is_some() {
                 return handling.or_stricter(claimed);
@@ -547,6 +547,6 @@ impl Exemptions {
     }
 
     pub(super) fn cover_agent(&self, agent: &Agent) -> bool {
-        self.agents.iter().any(|name| is_called(agent, name))
+        self.agents.iter().any(|name| has_crawler_name(agent, name))
     }
 }

@@ -52,7 +52,9 @@ impl Grace {
     }
 
     fn covers_rule(&self, now: SystemTime, rules: &RuleSet, rule: Rule<'_>, work: &mut MatchBudget) -> bool {
-        let Some(path) = PathPattern::new(rule.pattern(), rules.reading()).with_runs(b'~').next() else { return false };
+        let Some(path) = PathPattern::new(rule.pattern(), rules.reading()).with_wildcards_as(b'~').next() else {
+            return false;
+        };
         let path = if path.starts_with(b"/") { path } else { [b"/", path.as_slice()].concat() };
         let path = RequestPath::verbatim(&path);
         rule.group().names().any(|name| {

@@ -15,7 +15,7 @@ use crate::rules::{Authority, ValueError};
 pub struct HumanEvidence<'a> {
     cookies: Vec<&'a [u8]>,
     is_browsing: bool,
-    comes_from_here: bool,
+    has_own_referer: bool,
 }
 
 /// The signs in a request that suggest that a person made the request.
@@ -85,7 +85,7 @@ impl<'a> HumanEvidence<'a> {
     /// `Referer`, so it is a sign of a person only together with fetch metadata.
     pub fn referer(mut self, referer: &[u8], host: &[u8]) -> Self {
         let authority = Authority::of_url(referer).map(|(_, authority, _)| authority);
-        self.comes_from_here = authority.is_some_and(|authority| {
+        self.has_own_referer = authority.is_some_and(|authority| {
             authority.userinfo.is_none() && authority.host_and_port.eq_ignore_ascii_case(host)
         });
         self
@@ -99,7 +99,7 @@ impl<'a> HumanEvidence<'a> {
         HumanSigns {
             session_cookie: self.has_any(&cookies.session),
             fetch_metadata: self.is_browsing,
-            own_referer: self.is_browsing && self.comes_from_here,
+            own_referer: self.is_browsing && self.has_own_referer,
         }
     }
 

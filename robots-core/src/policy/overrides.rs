@@ -59,14 +59,14 @@ impl Crawlers {
     /// `*`, or the name of a registered crawler with added spaces (`GPT Bot`). If the right name is
     /// known, the error suggests it.
     pub fn agent(name: &str) -> Result<Self, ValueError> {
-        called(name).map(Self::Agent)
+        parse_crawler_name(name).map(Self::Agent)
     }
 
     /// Reports whether an agent is one of these crawlers. Ignores the tokens of other crawlers
     /// whose groups the agent may obey: a setting for Googlebot does not apply to Applebot.
     pub fn contains(&self, agent: &Agent) -> bool {
         match self {
-            Self::Agent(name) => is_called(agent, name),
+            Self::Agent(name) => has_crawler_name(agent, name),
             Self::Category(category) => agent.registered().is_some_and(|crawler| crawler.category == *category),
             Self::Operator(operator) => {
                 agent.registered().is_some_and(|crawler| crawler.operator.eq_ignore_ascii_case(operator))
@@ -166,7 +166,7 @@ impl<M: Copy> Override<M> {
         }
     }
 
-    pub(super) fn holds(&self, request: &RequestFacts<'_>) -> bool {
+    pub(super) fn has_not_ended(&self, request: &RequestFacts<'_>) -> bool {
         self.until.is_none_or(|end| request.now().is_none_or(|now| now < end))
     }
 
@@ -207,15 +207,15 @@ impl<M> fmt::Display for Override<M> {
 ///
 /// Accepts names that are not in the built-in registry, because the application may use its own
 /// registry.
-pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
-    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| no_name(name, None))?;
+pub(super) fn parse_crawler_name(name: &str) -> Result<ProductToken, ValueError> {
+    let token = ProductToken::from_name(name.as_bytes()).ok_or_else(|| invalid_name(name, None))?;
     let registry = Registry::builtin();
     let (named_as, agents) = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b""[..])).resolve(name);
     if named_as == NamedAs::Registered {
         return Ok(token);
     }
     if is_header(name) {
-        return Err(no_name(name, agents.first().crawler()));
+        return Err(invalid_name(name, agents.first().crawler()));
     }
     if name.contains([':', '*']) {
         let fault = "is not a crawler's name: for several crawlers, use Override::category, Override::index_engines or \
@@ -223,14 +223,14 @@ pub(super) fn called(name: &str) -> Result<ProductToken, ValueError> {
         return Err(ValueError::new(name, fault));
     }
     match registry.crawler_without_spaces(name) {
-        Some(crawler) => Err(no_name(name, Some(&crawler.name))),
+        Some(crawler) => Err(invalid_name(name, Some(&crawler.name))),
         None => Ok(token),
     }
 }
 
 /// Creates the error for a string that is not a crawler's name. `meant` is the name that the
 /// message suggests.
-fn no_name(name: &str, meant: Option<&str>) -> ValueError {
+fn invalid_name(name: &str, meant: Option<&str>) -> ValueError {
     let right = meant.map_or("one such as \"GPTBot\"".to_owned(), |meant| format!("{meant:?}"));
     ValueError::new(name, format_args!("is not a crawler's name: write {right}"))
 }
@@ -238,7 +238,7 @@ fn no_name(name: &str, meant: Option<&str>) -> ValueError {
 /// Reports whether `name` is the crawler's name in the registry, the agent's own token, or a name
 /// that the crawler sends. Googlebot is not a name of Applebot, although Applebot may obey a group
 /// for Googlebot.
-pub(super) fn is_called(agent: &Agent, name: &ProductToken) -> bool {
+pub(super) fn has_crawler_name(agent: &Agent, name: &ProductToken) -> bool {
     let is_name = |other: &str| other.as_bytes().eq_ignore_ascii_case(name.as_bytes());
     agent.tokens().first() == Some(name)
         || agent.crawler().is_some_and(is_name)
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_override_names_the_requests_it_is_for() {
+    fn an_override_displays_the_requests_that_it_applies_to() {
         let mode = Mode::Observe;
         for (over, want) in [
             (Override::agent("GPTBot/1.2", mode), "agent \"gptbot\""),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_agent_can_have_is_refused_with_the_right_one() {
+    fn an_impossible_agent_name_is_refused_with_a_suggestion() {
         const ANY: &str = "write one such as \"GPTBot\"";
         for (name, right) in [
             ("GPT Bot", "write \"GPTBot\""),
@@ -304,13 +304,13 @@ mod tests {
             ("*", ANY),
             ("", ANY),
         ] {
-            let error = called(name).expect_err(name).to_string();
+            let error = parse_crawler_name(name).expect_err(name).to_string();
             assert_eq!(error, format!("{name:?} is not a crawler's name: {right}"));
         }
     }
 
     #[test]
-    fn names_that_an_agent_can_have_are_taken() {
+    fn possible_agent_names_are_accepted_and_match_their_agents() {
         let identify = |header: &str| {
             Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..])).identify(header.as_bytes())
         };
@@ -324,7 +324,7 @@ mod tests {
             ("AcmeBot", "AcmeBot/1.0 (+https://acme.example/bot)"),
             ("Acme Crawler", "Acme Crawler/1.0"),
         ] {
-            assert!(is_called(&identify(header), &called(name).expect(name)), "{name}");
+            assert!(has_crawler_name(&identify(header), &parse_crawler_name(name).expect(name)), "{name}");
         }
     }
 }

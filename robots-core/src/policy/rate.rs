@@ -103,7 +103,8 @@ impl RateRules {
         // stricter rate override for the claimed agent. So an impostor has no advantage from a name
         // with a mild override.
         let mut claimed = RateMode::Off;
-        let mut fitting = self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.holds(request));
+        let mut fitting =
+            self.overrides.iter().rev().filter(|over| over.fits(agent, None) && over.has_not_ended(request));
         let granted = fitting.find_map(|over| {
             let is_one_by_one = over.agent_name().is_some() && !selection.is_star();
             let mode = if is_one_by_one { over.mode } else { spared(over.mode) };

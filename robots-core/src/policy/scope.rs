@@ -125,7 +125,7 @@ impl Star {
 
     /// Reports whether `*` applies to this agent. If the registry does not state whether a crawler
     /// obeys `*`, the crawler is treated like a crawler that obeys `*`.
-    pub(super) fn holds(&self, agent: &Agent) -> bool {
+    pub(super) fn applies_to(&self, agent: &Agent) -> bool {
         self.covers_class(agent.class())
             && (agent.obeys_star() != Obeys::No || self.exceptions == WildcardExceptions::Ignore)
             && agent.category().is_none_or(|category| !self.exempt.contains(&category))

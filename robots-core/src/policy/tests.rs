@@ -80,7 +80,7 @@ fn the_mode_decides_what_a_disallow_does() {
 }
 
 #[test]
-fn of_several_agents_the_strictest_counts() {
+fn the_strictest_outcome_counts_if_a_request_has_several_agents() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
     for fields in [[FIREFOX, GPTBOT], [GPTBOT, FIREFOX]] {
@@ -90,7 +90,7 @@ fn of_several_agents_the_strictest_counts() {
 }
 
 #[test]
-fn a_family_is_followed_unless_the_policy_leaves_it_out() {
+fn a_crawler_obeys_the_group_of_its_family_unless_the_policy_disables_that() {
     let image = "Googlebot-Image/1.0";
     let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
     assert_eq!(site.decide(&refusing_every_crawler().build(), &[image], "GET", "/"), REFUSED);
@@ -100,7 +100,7 @@ fn a_family_is_followed_unless_the_policy_leaves_it_out() {
 }
 
 #[test]
-fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
+fn a_decision_names_the_first_agent_with_the_strictest_outcome() {
     let site = Site::new("User-agent: GPTBot\nUser-agent: Googlebot\nDisallow: /\n");
     let policy = refusing_every_crawler().build();
     for (fields, agent) in [
@@ -116,7 +116,7 @@ fn a_decision_is_about_the_first_of_the_agents_with_the_strictest_outcome() {
 }
 
 #[test]
-fn an_agent_is_called_by_its_crawlers_name_or_by_its_own_token() {
+fn an_agent_can_be_exempted_by_its_crawlers_name_or_by_its_own_token() {
     // The file names an unregistered crawler and a registered crawler.
     let site = Site::new("User-agent: NeverHeardOfBot\nUser-agent: Googlebot-Image\nDisallow: /\n");
     for (field, name) in [(UNKNOWN, "neverheardofbot"), ("Googlebot-Image/1.0", "googlebot-image")] {
@@ -161,7 +161,7 @@ fn actions_and_reasons_have_the_names_that_logs_and_fields_show() {
 }
 
 #[test]
-fn a_value_that_matches_nothing_is_refused_with_the_right_one() {
+fn a_policy_value_that_can_match_nothing_is_refused_with_an_explanation() {
     let builder = Policy::builder;
     for (refused, message) in [
         (

@@ -42,19 +42,19 @@ impl Quota {
         NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// Decides on a request at the time `now`. `paid` is the value that the [`Bucket`] contains.
+    /// Decides on a request at the time `now`. `full_at` is the value that the [`Bucket`] contains.
     /// Returns the bucket's next value and, if the request does not pass, the time to wait.
-    pub(super) fn take(self, paid: u64, now: u64) -> (u64, Result<(), Duration>) {
-        // `paid` exceeds `full` only if the interval or the burst was reduced, or the clock was set
-        // back. `full` then replaces `paid`.
+    pub(super) fn take(self, full_at: u64, now: u64) -> (u64, Result<(), Duration>) {
+        // `full_at` exceeds `full` only if the interval or the burst was reduced, or the clock was
+        // set back. `full` then replaces `full_at`.
         let full = now.saturating_add(self.depth);
-        let paid = paid.clamp(now, full);
-        let next = paid.saturating_add(self.interval);
-        if next <= full { (next, Ok(())) } else { (paid, Err(Duration::from_nanos(next - full))) }
+        let full_at = full_at.clamp(now, full);
+        let next = full_at.saturating_add(self.interval);
+        if next <= full { (next, Ok(())) } else { (full_at, Err(Duration::from_nanos(next - full))) }
     }
 
-    pub(super) fn look(self, paid: u64, now: u64) -> Result<(), Duration> {
-        self.take(paid, now).1
+    pub(super) fn look(self, full_at: u64, now: u64) -> Result<(), Duration> {
+        self.take(full_at, now).1
     }
 }
 
@@ -68,17 +68,17 @@ impl Bucket {
     /// count refused requests.
     pub(super) fn take(&self, quota: Quota, now: Duration) -> Result<(), Duration> {
         let now = nanoseconds(now);
-        let mut paid = self.0.load(Ordering::Relaxed);
+        let mut full_at = self.0.load(Ordering::Relaxed);
         loop {
-            let (next, taken) = quota.take(paid, now);
-            // For a refused request, `next` differs from `paid` only if `Quota::take` has clamped
-            // the bucket's time.
-            if next == paid {
+            let (next, taken) = quota.take(full_at, now);
+            // For a refused request, `next` differs from `full_at` only if `Quota::take` has
+            // clamped the bucket's time.
+            if next == full_at {
                 return taken;
             }
-            match self.0.compare_exchange_weak(paid, next, Ordering::Relaxed, Ordering::Relaxed) {
+            match self.0.compare_exchange_weak(full_at, next, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return taken,
-                Err(other) => paid = other,
+                Err(other) => full_at = other,
             }
         }
     }

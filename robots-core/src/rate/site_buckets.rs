@@ -203,7 +203,7 @@ pub(super) struct NetworkEntry {
     /// hashes only if there are about 2^32 senders.
     key: u64,
     /// The value that a [`Bucket`] would contain; 0 if the entry is free.
-    pub(super) paid: u64,
+    pub(super) full_at: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -226,14 +226,14 @@ impl NetworkBuckets {
         // written.
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let set = &mut shard[set].0;
-        let known = set.iter().position(|entry| entry.key == key && entry.paid > 0);
+        let known = set.iter().position(|entry| entry.key == key && entry.full_at > 0);
         let place = known.unwrap_or_else(|| {
-            let oldest = set.iter().enumerate().min_by_key(|(_, entry)| entry.paid);
+            let oldest = set.iter().enumerate().min_by_key(|(_, entry)| entry.full_at);
             oldest.map_or(0, |(place, _)| place)
         });
-        let paid = known.map_or(0, |place| set[place].paid);
-        let (paid, taken) = quota.take(paid, nanoseconds(now));
-        set[place] = NetworkEntry { key, paid };
+        let full_at = known.map_or(0, |place| set[place].full_at);
+        let (full_at, taken) = quota.take(full_at, nanoseconds(now));
+        set[place] = NetworkEntry { key, full_at };
         taken
     }
 
@@ -242,7 +242,7 @@ impl NetworkBuckets {
         let Some(shard) = self.shards[shard].get() else { return Ok(()) };
         let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let known = shard[set].0.iter().find(|entry| entry.key == key);
-        quota.look(known.map_or(0, |entry| entry.paid), nanoseconds(now))
+        quota.look(known.map_or(0, |entry| entry.full_at), nanoseconds(now))
     }
 }
 

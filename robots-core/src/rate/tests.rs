@@ -23,7 +23,7 @@ fn quota(interval: Duration, burst: u32) -> Quota {
 /// Counts the entries, including entries whose buckets are full again.
 fn entries(networks: &NetworkBuckets) -> usize {
     let shards = networks.shards.iter().filter_map(OnceLock::get).map(|shard| shard.lock().unwrap());
-    shards.map(|shard| shard.iter().flat_map(|set| set.0).filter(|entry| entry.paid > 0).count()).sum()
+    shards.map(|shard| shard.iter().flat_map(|set| set.0).filter(|entry| entry.full_at > 0).count()).sum()
 }
 
 fn key_of(token: &ProductToken, sender: RateSender) -> RateKey<'_> {
@@ -51,7 +51,7 @@ impl NaiveBucket {
 
 proptest! {
     #[test]
-    fn a_bucket_agrees_with_a_naive_one(
+    fn a_bucket_agrees_with_a_simple_token_bucket_model(
         interval in 1_u64..5_000,
         burst in 1_u32..9,
         pauses in prop::collection::vec(0_u64..8_000, 1..200),
@@ -100,7 +100,7 @@ fn ten_threads_on_one_network_take_exactly_what_is_allowed() {
 }
 
 #[test]
-fn what_is_refused_costs_nothing() {
+fn a_refused_request_does_not_use_up_quota() {
     let (bucket, quota) = (Bucket::default(), quota(10 * SECOND, 1));
     assert_eq!(bucket.take(quota, SECOND), Ok(()));
     for second in 2..11 {
@@ -111,7 +111,7 @@ fn what_is_refused_costs_nothing() {
 }
 
 #[test]
-fn a_clock_that_jumps_costs_one_burst_at_most() {
+fn a_clock_jump_delays_or_allows_at_most_one_burst() {
     let (bucket, quota) = (Bucket::default(), quota(SECOND, 3));
     let passed = |now: u32| (0..10).filter(|_| bucket.take(quota, now * SECOND).is_ok()).count();
     assert_eq!(passed(1000), 3);
@@ -124,7 +124,7 @@ fn a_clock_that_jumps_costs_one_burst_at_most() {
 }
 
 #[test]
-fn a_shorter_interval_holds_at_once() {
+fn a_shorter_interval_applies_at_once() {
     let bucket = Bucket::default();
     while bucket.take(quota(30 * SECOND, 5), SECOND).is_ok() {}
     let too_soon = bucket.take(quota(SECOND, 1), SECOND).unwrap_err();
@@ -133,7 +133,7 @@ fn a_shorter_interval_holds_at_once() {
 }
 
 #[test]
-fn numbers_at_their_ends_do_not_overflow() {
+fn extreme_intervals_bursts_and_times_do_not_overflow() {
     for interval in [Duration::ZERO, Duration::from_nanos(1), Duration::MAX] {
         for burst in [1, u32::MAX] {
             for now in [Duration::ZERO, SECOND, Duration::MAX] {
@@ -144,7 +144,7 @@ fn numbers_at_their_ends_do_not_overflow() {
 }
 
 #[test]
-fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
+fn a_million_addresses_use_bounded_memory_and_no_quota_of_other_senders() {
     let networks = Arc::new(NetworkBuckets::new());
     let token = ProductToken::new("gptbot");
     let site = SiteBuckets::new(1, networks.clone());
@@ -175,7 +175,7 @@ fn a_million_addresses_take_bounded_memory_and_nothing_from_the_crawler() {
 }
 
 #[test]
-fn senders_share_a_bucket_by_network() {
+fn senders_in_the_same_network_share_a_bucket() {
     let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
     let networks = Arc::new(NetworkBuckets::new());
     let (site, neighbour) = (SiteBuckets::new(1, networks.clone()), SiteBuckets::new(2, networks));
@@ -193,7 +193,7 @@ fn senders_share_a_bucket_by_network() {
 }
 
 #[test]
-fn a_name_has_words_from_its_first_request_on_and_clones_share_them() {
+fn a_name_gets_a_bucket_at_its_first_request_and_clones_share_it() {
     let (one, other) = (ProductToken::new("a"), ProductToken::new("b"));
     let site = SiteBuckets::new(1, Arc::new(NetworkBuckets::new()));
     let take = |site: &SiteBuckets, token: &ProductToken| {
@@ -207,7 +207,7 @@ fn a_name_has_words_from_its_first_request_on_and_clones_share_them() {
 }
 
 #[test]
-fn names_past_the_most_are_counted_all_the_same() {
+fn names_beyond_the_maximum_still_have_a_rate_limit() {
     let networks = Arc::new(NetworkBuckets::new());
     let site = SiteBuckets::new(1, networks.clone());
     let names: Vec<_> = (0..SiteBuckets::MAX_NAMES + 10).map(|name| ProductToken::new(name.to_string())).collect();
@@ -230,7 +230,7 @@ fn ten_threads_with_the_same_new_names_take_exactly_what_is_allowed() {
 }
 
 #[test]
-fn only_a_verified_name_that_nobody_knows_is_a_name() {
+fn an_unknown_name_has_its_own_rate_key_only_if_it_is_verified() {
     let recognizer = Recognizer::new(Registry::builtin().clone(), &RobotsTxt::parse(&b""[..]));
     let agent = recognizer.identify(b"NeverHeardOfBot/1.0 (+https://example.net/bot)");
     let has_name = |sender| RateKey::of(&agent, sender, |_| false).is_some_and(|key| key.token.is_some());

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_not_a_token() {
+    fn a_whole_user_agent_header_is_rejected_as_a_token() {
         let headers = "OurBot/2.0 (+https://example.com/bot) | OurBot (+bot@example.com) | \
             Mozilla/5.0 (compatible; OurBot/2.0; +https://example.com/bot) | OurBot/2.0 Nutch/1.10 | \
             OurBot/2.0; https://example.com/bot";
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_whole_names_match() {
+    fn ours_names_with_digits_dots_and_spaces_match_as_a_whole() {
         for name in ["Our2Bot", "MJ12bot", "008", "archive.org_bot", "Our Bot", "Yahoo! Slurp", "OurBot"] {
             for token in [name.to_owned(), name.to_uppercase(), format!("{name}/2.0")] {
                 let rules = rules(format!("User-agent: {name}\nDisallow: /\n"), &token);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_path_that_one_of_both_readings_disallows_is_disallowed() {
+    fn ours_a_path_is_disallowed_if_either_reading_disallows_it() {
         for (pattern, path, [standard, reference]) in [
             ("/our/", "/our/x", [true, true]),
             ("/our/", "/%6fur/x", [true, false]),
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_the_line_is_that_of_the_reading_that_disallows() {
+    fn ours_the_verdict_has_the_line_of_the_reading_that_disallows() {
         let file = "User-agent: Our Bot\nDisallow: /a\n\nUser-agent: OtherBot 3\nDisallow: /b\n\n\
                     User-agent: *\nDisallow: /c\n";
         for (token, path, line) in [
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_2_2_2_the_file_itself_may_always_be_fetched_whatever_it_says() {
+    fn rfc_2_2_2_robots_txt_itself_is_allowed_even_if_a_rule_disallows_it() {
         let star = rules(FILE, "AnyBot");
         for target in ["/robots.txt", "/robots.txt?x", "https://example.com/robots.txt"] {
             assert!(star.allows(target), "{target}");
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_bytes_of_every_kind_are_taken() {
+    fn strings_and_bytes_of_every_type_are_accepted() {
         let text = String::from("User-agent: *\nDisallow: /x\nCrawl-delay: 3\nSitemap: https://example.com/s.xml\n");
         for robots in [
             RobotsTxt::parse(text.as_str()),

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_that_are_not_closed_or_followed_by_junk_hide_no_port() {
+    fn an_authority_with_invalid_brackets_has_no_valid_port() {
         assert_eq!(parts("[::1"), (None, "[::1", Port::Absent));
         assert_eq!(parts("[::1]x"), (None, "[::1]", Port::Malformed));
         assert_eq!(parts("[::1]]:80"), (None, "[::1]", Port::Malformed));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absolute_url_holds_an_authority() {
+    fn an_absolute_url_is_split_into_scheme_authority_and_rest() {
         for (url, scheme, host_and_port, rest) in [
             ("http://a.example:81/x?y", "http", "a.example:81", "/x?y"),
             ("https://user@a.example", "https", "a.example", ""),
@@ -192,7 +192,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_octet_is_lost(authority: Vec<u8>) {
+        fn splitting_an_authority_loses_no_bytes(authority: Vec<u8>) {
             let split = Authority::split(&authority);
             let userinfo = split.userinfo.map_or(0, |userinfo| userinfo.len() + 1);
             prop_assert_eq!(userinfo + split.host_and_port.len(), authority.len());

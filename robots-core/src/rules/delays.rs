@@ -168,7 +168,7 @@ mod tests {
     use crate::rules::{Fallback, ProductToken, Reading, RobotsTxt};
 
     #[test]
-    fn a_rate_has_pages_a_time_and_perhaps_a_part_of_the_day() {
+    fn a_request_rate_has_pages_a_period_and_an_optional_time_window() {
         for (value, want) in [
             ("1/5", Some((1, 5, None))),
             ("1/10m", Some((1, 600, None))),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_day_is_two_times() {
+    fn a_time_window_is_two_times_of_four_digits() {
         for (value, want) in [
             ("0600-0845", Some((360, 525))),
             ("0000 - 2400", Some((0, 0))),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_lines_the_shortest_counts_and_zero_says_nothing() {
+    fn the_shortest_of_several_delays_counts_and_zero_is_ignored() {
         let file = b"User-agent: a\nCrawl-delay: 20\nCrawl-delay: 0\nCrawl-delay: soon\nDisallow:\n\nUser-agent: a\n\
                      Crawl-delay: 10\nCrawl-delay: 30\n";
         assert_eq!(delay(file, "a"), found(10.0, 8, "a"));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_behind_the_octets_that_count_is_not_read() {
+    fn a_delay_past_the_byte_limit_is_ignored() {
         let mut file = b"User-agent: a\n#".to_vec();
         file.resize(Reading::STANDARD_LIMIT - 5, b'x');
         file.extend(b"\nCrawl-delay: 10\n");

@@ -36,7 +36,7 @@ struct Document {
     /// are blank.
     unread: usize,
     /// Paths of the sitemaps and licences that the file names, sorted. Computed on first use.
-    referred: OnceLock<Vec<Vec<u8>>>,
+    referred_paths: OnceLock<Vec<Vec<u8>>>,
 }
 
 /// Parses a file without copying its bytes.
@@ -205,8 +205,8 @@ impl RobotsTxt {
 
     /// Returns the paths of the sitemaps and licences that the file names. The first call computes
     /// them with `find`.
-    pub(super) fn referred(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
-        self.0.referred.get_or_init(find)
+    pub(super) fn referred_paths(&self, find: impl FnOnce() -> Vec<Vec<u8>>) -> &[Vec<u8>] {
+        self.0.referred_paths.get_or_init(find)
     }
 
     /// Returns notes on the parts of the file that crawlers ignore in every [`Reading`], in the
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_noted() {
+    fn ignored_content_is_noted_with_its_line_and_kind() {
         let file = b"\xEF\xBB\xBFallow: /\nno separator here\nuser-agent: a\0b\n: x\n";
         let notes: Vec<_> = RobotsTxt::parse(&file[..]).notes().iter().map(|note| (note.line, note.kind)).collect();
         let want = vec![
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_beyond_the_length_that_is_read_is_noted_and_no_other() {
+    fn only_lines_that_exceed_the_maximum_length_are_noted() {
         for (length, noted) in [(MAX_LINE - 1, false), (MAX_LINE, false), (MAX_LINE + 1, true), (MAX_LINE + 2, true)] {
             let line = format!("disallow: /{}", "a".repeat(length - "disallow: /".len()));
             let robots = RobotsTxt::parse(format!("user-agent: *\n{line}\nallow: /\n").into_bytes());
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sitemap_is_text_if_it_is_utf_8() {
+    fn a_sitemap_is_available_as_a_string_only_if_it_is_utf_8() {
         let robots = RobotsTxt::parse(b"Sitemap: https://a/\xC3\xA9.xml\nSitemap: https://a/\xE9.xml\nSitemap:\n");
         let found: Vec<_> = robots.sitemaps().map(|sitemap| sitemap.as_str()).collect();
         assert_eq!(found, [Some("https://a/é.xml"), None, Some("")]);

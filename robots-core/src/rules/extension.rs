@@ -108,7 +108,7 @@ impl RobotsTxt {
     /// also ignores the query of `path`.
     #[doc(hidden)]
     pub fn refers_to(&self, path: &RequestPath<'_>) -> bool {
-        let referred = self.referred(|| {
+        let referred_paths = self.referred_paths(|| {
             let licenses = self.extensions().filter_map(|extension| match extension.meaning() {
                 Meaning::License(url) => Some(url),
                 _ => None,
@@ -118,7 +118,7 @@ impl RobotsTxt {
             paths.sort_unstable();
             paths
         });
-        let is_named = |path: &[u8]| referred.binary_search_by(|named| named.as_slice().cmp(path)).is_ok();
+        let is_named = |path: &[u8]| referred_paths.binary_search_by(|named| named.as_slice().cmp(path)).is_ok();
         path.forms().any(|(_, form)| {
             let end = form.iter().position(|byte| *byte == b'?').unwrap_or(form.len());
             is_named(form) || is_named(&form[..end])

@@ -146,7 +146,7 @@ mod tests {
     use crate::rules::Reading;
 
     #[test]
-    fn an_error_holds_the_text_and_what_would_be_right() {
+    fn the_error_for_an_unknown_reading_contains_the_input_and_the_valid_names() {
         let error = "refrence".parse::<Reading>().expect_err("no reading");
         assert_eq!((error.text(), error.known()), ("refrence", &["standard", "reference", "legacy"][..]));
         let message = "\"refrence\" is not a reading: write \"standard\", \"reference\" or \"legacy\"";

@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_2_a_line_is_cut_at_its_limit_then_nul_then_hash() {
+    fn reference_2_a_line_is_cut_at_its_limit_at_nul_and_at_hash() {
         let long = [vec![b'a'; MAX_LINE - 2], b": zzz".to_vec()].concat();
         let line = Lines::new(&long).next().expect("a line");
         let LineKind::Field(field) = line.kind() else { panic!("a field") };
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_3_a_blank_separates_exactly_two_words() {
+    fn reference_3_whitespace_can_replace_the_colon_between_exactly_two_words() {
         assert_eq!(field(b"disallow /x"), Some((Directive::Disallow, &b"disallow"[..], &b"/x"[..])));
         assert_eq!(field(b"disallow \t /x"), Some((Directive::Disallow, &b"disallow"[..], &b"/x"[..])));
         assert_eq!(field(b"disallow /x y"), None);
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_4_names_are_prefixes_without_case() {
+    fn reference_4_field_names_ignore_case_and_most_match_by_prefix() {
         for (line, directive) in [
             (&b"USER-AGENTS: a"[..], Directive::UserAgent),
             (b"useragent: a", Directive::UserAgent),

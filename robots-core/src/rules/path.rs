@@ -98,7 +98,7 @@ impl<'t> RequestPath<'t> {
             Cow::Borrowed(target) => standard_target(target),
             Cow::Owned(target) => Cow::Owned(standard_target(target).into_owned()),
         };
-        let readings = (path_form::may_have(&target) || !further.is_empty())
+        let readings = (path_form::may_have_other_forms(&target) || !further.is_empty())
             .then(|| Box::new(Readings { target, further, kinds, found: OnceLock::new() }));
         Self { form: PathForm::Standard, sent, readings }
     }
@@ -195,11 +195,11 @@ impl<'t> RequestPath<'t> {
 fn is_plain(target: &[u8]) -> bool {
     const BLOCK: usize = 16;
     let telling = |bytes: &[u8], next: &[u8]| {
-        bytes.iter().zip(next).fold(false, |any, (byte, next)| any | is_telling(*byte, *next))
+        bytes.iter().zip(next).fold(false, |any, (byte, next)| any | is_ambiguous(*byte, *next))
     };
     let Some(last) = target.last_chunk::<{ BLOCK + 1 }>() else {
         // Short targets are checked with a table. For each byte, the table has three bits: whether
-        // `is_telling` is true for the byte alone, and whether the byte can begin or end a pair
+        // `is_ambiguous` is true for the byte alone, and whether the byte can begin or end a pair
         // with this property.
         const ROLES: [u8; 256] = roles();
         let look = |(any, before): (u8, u8), byte: &u8| {
@@ -210,11 +210,11 @@ fn is_plain(target: &[u8]) -> bool {
     };
     let (bytes, next) = (target.as_chunks::<BLOCK>().0, target[1..].as_chunks::<BLOCK>().0);
     let within = bytes.iter().zip(next).fold(false, |any, (bytes, next)| any | telling(bytes, next));
-    !(within | telling(&last[..BLOCK], &last[1..]) | is_telling(last[BLOCK], 0))
+    !(within | telling(&last[..BLOCK], &last[1..]) | is_ambiguous(last[BLOCK], 0))
 }
 
 /// Reports whether servers interpret `byte`, or the pair of `byte` and `next`, in different ways.
-const fn is_telling(byte: u8, next: u8) -> bool {
+const fn is_ambiguous(byte: u8, next: u8) -> bool {
     (byte == b'%')
         | (byte == b';')
         | (byte == b'#')
@@ -228,7 +228,7 @@ const fn roles() -> [u8; 256] {
     let mut byte = 0u8;
     while byte < u8::MAX {
         roles[byte as usize] =
-            is_telling(byte, 0) as u8 | ((byte == b'/') as u8) << 1 | (is_telling(b'/', byte) as u8) << 2;
+            is_ambiguous(byte, 0) as u8 | ((byte == b'/') as u8) << 1 | (is_ambiguous(b'/', byte) as u8) << 2;
         byte += 1;
     }
     roles[u8::MAX as usize] = 1;
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_a_target_is_a_path_and_no_url() {
+    fn ours_only_a_scheme_introduces_an_authority_and_a_fragment_is_dropped() {
         let cases = [("http://example.com/%70/#x", "/p/"), ("//example.com", "//example.com"), ("/a#b/../c", "/a")];
         for (target, path) in cases {
             assert_eq!(String::from_utf8_lossy(RequestPath::new(target.as_bytes()).as_bytes()), path, "{target}");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_that_of_robots_txt_where_its_path_is() {
+    fn a_target_is_robots_txt_if_its_decoded_path_is_robots_txt() {
         let of_robots_txt = "/robots.txt /robots.txt?x /%72obots.txt \
             /%72%6f%62%6F%74%73%2e%74%78%74? http://a.test/robots.txt http://a.test/%72obots.txt robots.txt";
         let others = "/robots.txt/ /x/robots.txt /./robots.txt //robots.txt /Robots.txt x/robots.txt \
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_begin_with_the_one_that_was_sent() {
+    fn the_first_path_form_is_the_one_that_was_sent() {
         let path = RequestPath::new(b"/x/../%61");
         let want: [(PathForm, &[u8]); 2] = [(PathForm::Standard, b"/x/../a"), (PathForm::Resolved, b"/a")];
         assert_eq!(path.forms().collect::<Vec<_>>(), want);
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_telling_is_seen_wherever_it_stands() {
+    fn a_byte_that_servers_may_interpret_differently_is_found_at_every_position() {
         for length in 2..70 {
             let plain = format!("/{}", "a".repeat(length - 1));
             assert!(is_plain(plain.as_bytes()));

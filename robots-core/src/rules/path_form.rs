@@ -30,7 +30,7 @@ use crate::keyword_enum;
 pub(super) const MAX_FORMS: usize = 1 + 2 * 3 * 4 * 3 * 2 * 3 * 2;
 
 /// Reports whether a target may have forms other than its standard form.
-pub(super) fn may_have(target: &[u8]) -> bool {
+pub(super) fn may_have_other_forms(target: &[u8]) -> bool {
     let (path, _) = split_query(target);
     let behind_dot = |rest: &'_ [u8]| match rest {
         [b'.', ..] => Some(1),
@@ -132,11 +132,11 @@ fn bases(path: &[u8], forms: PathForms) -> Vec<(PathForm, Cow<'_, [u8]>)> {
     grow(PathForm::Parameters, &cut_parameters);
     // A proxy, or `new URL` in JavaScript, may resolve dot segments first. The server behind the
     // proxy may then apply the other steps and resolve dot segments again.
-    grow(PathForm::Resolved, &|path| before_others(path, |path| path.resolve(forms)));
+    grow(PathForm::Resolved, &|path| apply_first(path, |path| path.resolve(forms)));
     // Merging removes `//`, so later steps find no authority in the path. Later steps can change
     // the path only if it still contains a `%` or `;`.
     grow(PathForm::Merged, &|path| {
-        memchr2(b'%', b';', path).and_then(|_| before_others(path, |path| path.merge(forms).resolve(forms)))
+        memchr2(b'%', b';', path).and_then(|_| apply_first(path, |path| path.merge(forms).resolve(forms)))
     });
     // `%5C` is a separator on some systems and an ordinary byte on others.
     grow(PathForm::Decoded, &|path| decode(path, b"/"));
@@ -187,7 +187,7 @@ fn cut_parameters(path: &[u8]) -> Option<Vec<u8>> {
 /// Applies `step` to the segments of a path before the remaining steps. Returns `None` if `step`
 /// changes nothing, or if the result contains no parameters, authority or escaped separators that
 /// the remaining steps would change.
-fn before_others(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
+fn apply_first(path: &[u8], step: impl Fn(Segments<'_>) -> Segments<'_>) -> Option<Vec<u8>> {
     let changed = step(Segments { path: Cow::Borrowed(path), slash: Slash::Own }).path;
     let finds = [cut_parameters, behind_authority, |path: &[u8]| decode(path, b"/\\")];
     (*changed != *path && finds.iter().any(|find| find(&changed).is_some())).then(|| changed.into_owned())
@@ -351,7 +351,7 @@ mod tests {
 
     fn forms_with(target: &str, forms: PathForms) -> Vec<(PathForm, String)> {
         let found = of(target.as_bytes(), &standard_target(target.as_bytes()), forms);
-        assert!(found.is_empty() || may_have(target.as_bytes()), "{target}");
+        assert!(found.is_empty() || may_have_other_forms(target.as_bytes()), "{target}");
         found.into_iter().map(|(form, path)| (form, String::from_utf8(path).unwrap())).collect()
     }
 
@@ -377,15 +377,15 @@ mod tests {
     #[test]
     fn an_ordinary_target_is_not_searched_for_forms() {
         for target in ["/", "/a/b.c/?x=/../y//z%2f;a", "/a%3Bb/c%", "/a%2/b%5d%25", "/a./b.."] {
-            assert!(!may_have(target.as_bytes()), "{target}");
+            assert!(!may_have_other_forms(target.as_bytes()), "{target}");
         }
         for target in ["/.", "/a//b", "/a/%2E", "/a;b", "/a\\b", "/a%2F", "/a%5c", "/a%U0041", "/a%u0041"] {
-            assert!(may_have(target.as_bytes()), "{target}");
+            assert!(may_have_other_forms(target.as_bytes()), "{target}");
         }
     }
 
     #[test]
-    fn forms_have_a_written_form() {
+    fn path_forms_are_displayed_by_their_lowercase_names() {
         for form in PathForm::OPTIONAL.into_iter().chain([PathForm::Verbatim, PathForm::Standard]) {
             assert_eq!(form.to_string(), format!("{form:?}").to_ascii_lowercase());
         }
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_follows_an_authority_is_a_path() {
+    fn ours_the_part_after_an_authority_is_a_path_form() {
         for target in
             ["//host/private/x", "///host/private/x", "/\\host/private/x", "/%2Fhost:80/private/x", "//h;a/private/x"]
         {
@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_unicode_escapes_are_characters() {
+    fn ours_unicode_escapes_are_decoded_to_characters() {
         for (target, path) in [
             ("/p%u0072ivate/x", "/private/x"),
             ("/x/%U002e%u002E/private/x", "/private/x"),
@@ -481,13 +481,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_double_encoding_is_another_resource() {
+    fn ours_a_doubly_encoded_path_is_not_decoded_twice() {
         assert_eq!(paths("/%2570rivate"), Vec::<String>::new());
         assert_eq!(paths("/x/%252e%252e/private"), Vec::<String>::new());
     }
 
     #[test]
-    fn a_form_that_is_left_out_is_not_needed_by_another() {
+    fn every_path_form_can_be_disabled_independently_of_the_others() {
         let target = "//h/./x/..;a/y%2F..//%u0070";
         for form in PathForm::OPTIONAL {
             let without = forms_with(target, all_but(form));
@@ -504,14 +504,14 @@ mod tests {
     }
 
     #[test]
-    fn the_most_forms_are_within_the_bound() {
+    fn a_target_with_hundreds_of_path_forms_stays_within_the_bound() {
         let target = "/%5Ca%2F/%/;/%2F../0//..;%2Fu/%5C0%u002e/2/.%/u/..%2FF/.;//../../../%//.%2F..";
         let count = paths(target).len() + 1;
         assert!((500..=MAX_FORMS).contains(&count), "{count}");
     }
 
     #[test]
-    fn a_set_holds_what_was_added() {
+    fn a_set_of_path_forms_contains_only_the_forms_that_were_added() {
         let some: PathForms = [PathForm::Merged, PathForm::Unicode, PathForm::Merged].into_iter().collect();
         for form in PathForm::OPTIONAL {
             assert_eq!(some.contains(form), [PathForm::Merged, PathForm::Unicode].contains(&form), "{form}");
@@ -521,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_path_was_sent_is_no_choice() {
+    fn the_verbatim_and_standard_forms_do_not_count_as_optional_forms() {
         let sent: PathForms = [PathForm::Verbatim, PathForm::Standard].into_iter().collect();
         assert_eq!(forms_with("//h/./x/..;a/y%2F..//%u0070", sent), []);
     }

@@ -26,7 +26,7 @@ pub struct PathPattern {
 }
 
 /// Cost of comparing a path with the literal prefix of a pattern, in units of [`MatchBudget`].
-const LOOK: usize = 4;
+const PREFIX_COST: usize = 4;
 
 impl PathPattern {
     /// Returns the patterns of paths that are exempt from the rules by default: only
@@ -105,7 +105,7 @@ impl PathPattern {
         self.texts.iter().any(|text| {
             let (prefix, rest) = text::split_prefix(text);
             let has_wildcard = text::tail(rest) == Tail::Wild;
-            work.take(LOOK)
+            work.take(PREFIX_COST)
                 && path.strip_prefix(prefix).is_some_and(|left| {
                     (!has_wildcard || work.take(left.len() + rest.len()))
                         && text::fits(rest, left, &mut Missing::default())
@@ -120,8 +120,8 @@ impl PathPattern {
 
     /// For each encoded form of the pattern, returns one path that this form matches. In this path,
     /// the byte `any` replaces each `*`.
-    pub(crate) fn with_runs(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
-        self.texts.iter().map(move |text| text::with_runs(text, any))
+    pub(crate) fn with_wildcards_as(&self, any: u8) -> impl Iterator<Item = Vec<u8>> {
+        self.texts.iter().map(move |text| text::with_wildcards_as(text, any))
     }
 }
 
@@ -224,15 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn runs_stand_for_wildcards_and_for_what_follows_an_open_end() {
-        let runs = |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard).with_runs(b'~').next();
+    fn a_given_byte_replaces_the_wildcards_and_the_open_end_of_a_pattern() {
+        let runs =
+            |pattern: &str| PathPattern::new(pattern.as_bytes(), Reading::Standard).with_wildcards_as(b'~').next();
         assert_eq!(runs("/a*b").as_deref(), Some(&b"/a~b~"[..]));
         assert_eq!(runs("/a*b$").as_deref(), Some(&b"/a~b"[..]));
         assert_eq!(PathPattern::parse("a").unwrap_err().text(), "a");
     }
 
     #[test]
-    fn rfc_2_2_3_star_is_any_run_and_dollar_the_end() {
+    fn rfc_2_2_3_star_matches_any_bytes_and_dollar_matches_the_end() {
         for (pattern, path, want) in [
             ("/", "/x", true),
             ("/a", "/ab", true),
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_8_escapes_are_upper_cased_and_raw_octets_escaped() {
+    fn reference_8_escapes_are_upper_cased_and_non_ascii_bytes_are_escaped() {
         assert!(matches("/a%2fb", "/a%2Fb", Reading::Reference));
         assert!(!matches("/a%2fb", "/a%2fb", Reading::Reference));
         assert!(matches("/\u{e9}", "/%C3%A9", Reading::Reference));
@@ -270,14 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn ours_unreserved_octets_of_a_pattern_are_decoded() {
+    fn ours_escapes_of_unreserved_bytes_in_a_pattern_are_decoded() {
         assert!(matches("/%61%2f", "/a%2F", Reading::Standard));
         assert!(!matches("/%61", "/%61", Reading::Standard));
         assert_eq!(PathPattern::new(b"/%61", Reading::Standard).priority(), 4);
     }
 
     #[test]
-    fn ours_reserved_octets_of_a_pattern_match_either_spelling_in_the_path() {
+    fn ours_raw_and_escaped_reserved_bytes_of_a_pattern_are_equal_in_the_path() {
         for (pattern, other) in [("/@adm/", "/%40adm/"), ("/wiki/Special:", "/wiki/Special%3a"), ("/m=n;", "/m%3Dn%3B")]
         {
             let path = other.replace("%40", "@").replace("%3a", ":").replace("%3D", "=").replace("%3B", ";");
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_what_is_behind_a_star_is_met_in_the_path_or_in_the_query() {
+    fn ours_an_escape_after_a_star_can_match_in_the_path_or_in_the_query() {
         for path in ["/a:b@c", "/a:b?%40c", "/a?%3A%40", "/?u=%3Ax%40"] {
             assert!(matches("/*%3A*%40", path, Reading::Standard), "{path}");
         }
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_one_pattern_are_known() {
+    fn two_spellings_of_one_pattern_are_recognised() {
         let pattern = |written: &str| PathPattern::new(written.as_bytes(), Reading::Standard);
         assert!(pattern("/%40a/*").is_spelling_of(&pattern("/@%61/")));
         assert!(!pattern("/@a/").is_spelling_of(&pattern("/@a/$")));

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_as_much_as_the_rules_and_grows_as_they_do() {
+    fn reported_memory_grows_with_the_number_of_rules() {
         let of = |rules: usize| {
             let rules = (0..rules).map(|n| format!("Disallow: /shop/{n}/\nAllow: /*/item-{n}-*.html\n"));
             let file = format!("User-agent: *\n{}", rules.collect::<String>());
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_literal_behind_a_wildcard_is_found_wherever_its_rarest_octet_stands() {
+    fn a_long_literal_after_a_wildcard_is_found_at_any_offset_of_its_rarest_byte() {
         for length in [1, 2, 100, 125, 126, 127, 128, 129, 200, 300] {
             let literal = format!("{}~", "a".repeat(length));
             let file = format!("User-agent: *\nDisallow: /*{literal}/*x\n");
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_is_the_one_that_makes_the_deciding_group_ones_own() {
+    fn a_verdict_contains_the_name_through_which_the_deciding_group_applies() {
         let file = b"User-agent: Foo\nUser-agent: Bar/1.0\nUser-agent: * x\nDisallow: /a\n\n\
                      User-agent: Foo 2\nUser-agent: bar\nDisallow: /b\n";
         let stands_for = |name: Name<'_>| match name.value() {
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_says_whether_it_is_that_of_the_star() {
+    fn a_selection_reports_whether_it_fell_back_to_the_star_group() {
         let rules = RobotsTxt::parse(&b"user-agent: a\ndisallow: /a\n\nuser-agent: *\ndisallow: /\n"[..])
             .compile(Reading::Standard);
         let select = |token: &str, fallback| {
@@ -453,7 +453,7 @@ mod tests {
 
     #[cfg(feature = "check")]
     #[test]
-    fn rules_stand_in_the_order_they_win_in() {
+    fn matching_rules_are_traced_in_the_order_of_their_precedence() {
         let file = "User-agent: a\nDisallow: /\nAllow: /x\nDisallow: /x\nDisallow: /x/*\nAllow:\nDisallow: /y\n\n\
                     User-agent: *\nDisallow: /x/z\n\nUser-agent: A\nAllow: /x/index.html\nAllow: /x/z/\n";
         assert_eq!(lines(file, "a", "/x/z/1"), [(PathForm::Standard, vec![14, 5, 3, 4, 2])]);
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_that_apply_together_are_named() {
+    fn a_selection_lists_all_groups_that_apply_together() {
         let rules =
             RobotsTxt::parse(&b"User-agent: a\nAllow: /\nUser-agent: b\nAllow: /\nUser-agent: A\nAllow: /\n"[..])
                 .compile(Reading::Standard);

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_2_2_2_octets_are_made_alike_before_comparing() {
+    fn rfc_2_2_2_bytes_are_normalised_before_comparison() {
         for (target, want) in [
             ("/a", "/a"),
             ("/%61%7e%2D%2e%5F", "/a~-._"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_reserved_octets_of_a_path_are_the_same_escaped() {
+    fn ours_reserved_bytes_of_a_path_equal_their_escapes() {
         let reserved = "!$&'()*+,;=:@[]";
         let escaped: String = reserved.bytes().map(|byte| format!("%{byte:02x}")).collect();
         assert_eq!(standard_of(&format!("/{escaped}")), format!("/{reserved}"));
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn ours_octets_that_no_uri_holds_are_the_same_escaped() {
+    fn ours_bytes_that_are_invalid_in_a_uri_equal_their_escapes() {
         assert_eq!(standard_of("/a\\b%5cc?\\"), "/a%5Cb%5Cc?%5C");
         assert_eq!(standard_of("/%20%22%3c%3E%5e%60%7b%7C%7d?%20%7B"), "/ \"<>^`{|}? {");
     }
 
     #[test]
-    fn what_differs_by_part_is_known() {
+    fn escapes_that_differ_between_path_and_query_are_detected() {
         for (bytes, want) in [("%3A", true), ("a%2", false), ("%2F%61%20%2A", false), ("%zz%40", true)] {
             assert_eq!(differs_by_part(bytes.as_bytes()), want, "{bytes}");
         }

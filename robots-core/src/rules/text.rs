@@ -41,7 +41,7 @@ const NEAR: usize = 16;
 const FALSE_STARTS: usize = 8;
 
 /// The most common bytes in paths, most common first.
-const USUAL: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
+const COMMON_BYTES: &[u8] = b"/eaitonsrlcdpmu-ghb1f2y0.v3k5498w67x_jzqESATCMP";
 
 /// Maximum number of encoded forms of a pattern. Some literals have different standard forms in the
 /// path and in the query. Only the first two such literals are encoded in both forms. All later
@@ -130,7 +130,7 @@ pub(super) fn tail(rest: &[u8]) -> Tail {
 
 /// Replaces each wildcard of an encoded pattern with the byte `any`. Also adds an `any` at the end,
 /// unless the pattern ends with `$`.
-pub(super) fn with_runs(text: &[u8], any: u8) -> Vec<u8> {
+pub(super) fn with_wildcards_as(text: &[u8], any: u8) -> Vec<u8> {
     let (body, end) = match text {
         [body @ .., END] => (body, None),
         _ => (text, Some(any)),
@@ -210,10 +210,10 @@ fn find(path: &[u8], literal: &[u8], rare: usize) -> Option<usize> {
 /// Returns how rare a byte is in paths. Rarer bytes have higher numbers.
 pub(super) const fn rarity(byte: u8) -> u8 {
     const RARITY: [u8; 256] = {
-        let mut rarity = [USUAL.len() as u8; 256];
+        let mut rarity = [COMMON_BYTES.len() as u8; 256];
         let mut at = 0;
-        while at < USUAL.len() {
-            rarity[USUAL[at] as usize] = at as u8;
+        while at < COMMON_BYTES.len() {
+            rarity[COMMON_BYTES[at] as usize] = at as u8;
             at += 1;
         }
         rarity
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_that_mean_the_same_have_one_text() {
+    fn equivalent_patterns_have_the_same_encoded_form() {
         for (one, other) in [("/a*", "/a"), ("/a**", "/a*$"), ("/a**b", "/a*b"), ("*", ""), ("/a*b*", "/a*b*$")] {
             assert_eq!(text(one), text(other), "{one} {other}");
         }
@@ -353,14 +353,14 @@ mod tests {
     }
 
     #[test]
-    fn a_literal_may_be_longer_than_a_mark_can_point_into() {
+    fn a_literal_can_be_longer_than_the_largest_offset_in_a_marker() {
         let long = format!("{}?", "a".repeat(300));
         assert!(matches(&text(&format!("/*{long}")), format!("/x{long}").as_bytes()));
         assert!(!matches(&text(&format!("/*{long}")), b"/aaa?"));
     }
 
     #[test]
-    fn ours_a_cut_line_and_those_behind_it_are_noted() {
+    fn ours_a_line_cut_at_the_limit_and_the_first_line_past_it_are_noted() {
         let file = b"user-agent: *\ndisallow: /a\ndisallow: /b\n";
         let notes = |limit| past_limit(file, limit).iter().map(|note| (note.line, note.kind)).collect::<Vec<_>>();
         assert_eq!(notes(40), []);

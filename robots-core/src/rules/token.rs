@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reference_5_the_token_is_the_longest_plain_prefix() {
+    fn reference_5_a_token_is_the_longest_prefix_of_letters_hyphens_and_underscores() {
         for (value, cut) in
             [("Googlebot/2.1", "googlebot"), ("MJ12bot", "mj"), ("*foo", ""), ("008", ""), ("a_b-c d", "a_b-c")]
         {
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn reference_5_star_may_be_followed_by_blank_and_anything() {
+    fn reference_5_star_may_be_followed_by_whitespace_and_any_bytes() {
         for value in ["*", "* foo", "*\tfoo"] {
             assert!(is_star(value.as_bytes()), "{value}");
         }
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_names_are_taken_whole() {
+    fn ours_a_token_is_the_whole_name_without_version_comment_and_quotes() {
         for (value, name) in [
             ("Googlebot*", "googlebot"),
             ("archive.org_bot", "archive.org_bot"),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn short_names_do_not_collide() {
+    fn hashes_of_short_names_do_not_collide() {
         let folding = Folding::default();
         let names = (0..10_000).map(|number| format!("bot-{number}"));
         let hashes: HashSet<u64> = names.map(|name| folding.hash_one(name.as_bytes())).collect();

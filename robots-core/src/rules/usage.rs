@@ -62,10 +62,10 @@ const MAX_OF_SECTIONS: usize = 1 << 20;
 
 /// Maximum length of preferences in canonical form, in bytes. Longer preferences are ignored,
 /// because a response field of this length could exceed the limits of proxies.
-const MAX_PREFERENCES: usize = 2048;
+const MAX_PREFERENCES_LENGTH: usize = 2048;
 
 /// Maximum length of the URL of a licence, in bytes. A longer URL is ignored.
-const MAX_LICENSE: usize = 2048;
+const MAX_LICENSE_LENGTH: usize = 2048;
 
 /// Maximum number of licences for one crawler. If a crawler has more licences, only the first ones
 /// are used.
@@ -84,7 +84,7 @@ impl UsagePreferences {
     /// Creates preferences from labels and values. The pairs must be sorted by label.
     fn of<'l>(pairs: impl Iterator<Item = (&'l str, &'l str)>) -> Self {
         let text = pairs.map(|(label, value)| format!("{label}={value}")).collect::<Vec<_>>().join(", ");
-        if text.len() > MAX_PREFERENCES { Self("".into()) } else { Self(text.into()) }
+        if text.len() > MAX_PREFERENCES_LENGTH { Self("".into()) } else { Self(text.into()) }
     }
 
     /// Returns the value of a `Content-Usage` field; empty if there is no preference.
@@ -235,7 +235,7 @@ pub(super) fn path_and_preferences(value: &[u8]) -> (&[u8], &[u8]) {
 /// Returns the value of a license line; `None` if it is not an absolute URL that a `Link` field can
 /// contain.
 fn license(value: &[u8]) -> Option<Box<str>> {
-    let is_sendable = value.len() <= MAX_LICENSE
+    let is_sendable = value.len() <= MAX_LICENSE_LENGTH
         && value.iter().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'<' | b'>' | b'"'));
     let url = std::str::from_utf8(value).ok().filter(|_| is_sendable && is_absolute_url(value))?;
     Some(url.into())
@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn preferences_are_known_tokens_and_labels_are_data() {
+    fn usage_preferences_are_y_or_n_and_unknown_labels_are_kept() {
         for (value, want) in [
             ("train-ai=n, search=y", "search=y, train-ai=n"),
             ("train-ai", ""),

@@ -135,7 +135,7 @@ mod tests {
                          Allow: /\n";
 
     #[test]
-    fn the_table_of_the_draft() {
+    fn usage_preferences_equal_those_in_the_example_of_the_aipref_draft() {
         let rules = rules(DRAFT);
         for (path, other, example, all) in [
             ("/test", Some("train-ai=n"), Some("train-ai=y"), None),
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_path_decides_and_no_wins_among_equal_paths() {
+    fn the_longest_path_decides_and_n_wins_among_equal_paths() {
         let rules = rules(
             "User-agent: *\nContent-Usage: train-ai=y, search=y\nContent-Usage: / train-ai=n\nContent-Usage: /*.pdf$ x=n\n\
              Content-Usage: /%61b x=y\nContent-Usage: /a/ TRAIN-AI=y\nContent-Usage: /two words x=n\nDisallow: /no\n",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_unanimous_if_all_that_may_fetch_the_path_say_the_same() {
+    fn groups_that_allow_a_path_are_unanimous_if_their_preferences_are_equal() {
         let star = "User-agent: *\nContent-Usage: train-ai=n\nDisallow: /x\n\n";
         for (file, path, want) in [
             (String::from(star), "/", Some("train-ai=n")),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn licences_differ_if_some_crawler_has_others() {
+    fn licences_differ_if_some_crawler_has_other_licences_than_the_rest() {
         let (star, own) = ("User-agent: *\nDisallow: /x\n", "User-agent: a\nDisallow: /y\n");
         let (one, two) = ("License: https://a.test/1\n", "License: https://a.test/2\n");
         for (file, differ) in [
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_are_too_long_for_a_response_field_state_nothing() {
+    fn values_that_are_too_long_for_a_response_header_field_are_ignored() {
         let long = "l".repeat(3000);
         let rules = rules(&format!("License: https://a.test/{long}\nUser-agent: *\nContent-Usage: {long}=n\n"));
         assert_eq!(by_agent(&rules, "a", "/"), None);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn more_lines_than_the_limit_state_nothing() {
+    fn preferences_with_more_lines_than_the_limit_are_ignored() {
         let file = |lines: usize| format!("User-agent: *\n{}", "Content-Usage: train-ai=n\n".repeat(lines));
         assert_eq!(by_agent(&rules(&file(MAX_LINES)), "a", "/").as_deref(), Some("train-ai=n"));
         assert_eq!(by_agent(&rules(&file(MAX_LINES + 1)), "a", "/"), None);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_a_name() {
+    fn a_host_value_is_a_host_name_with_optional_scheme_and_port() {
         for value in
             ["", ":80", "a..b", "a.b:", "a.b:0", "a.b:65536", "a.b:+1", "1.2.3.4", "a.b/", "http://", "m\u{fc}.eu"]
         {

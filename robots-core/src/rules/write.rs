@@ -35,9 +35,9 @@ pub struct RobotsTxtBuilder {
     unwritable: Option<ValueError>,
 }
 
-const OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
+const INVALID_OCTET: &str = "contains a line break, a NUL or a \"#\": escape it, for example as \"%23\"";
 
-const BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
+const OUTER_BLANK: &str = "begins or ends with white space, which crawlers drop: escape it as \"%20\"";
 
 const NO_CRAWLER: &str = "is not the name of a crawler: write its product token, or \"*\" for every crawler";
 
@@ -46,16 +46,16 @@ const NO_PATH: &str = "matches no path: begin the pattern with \"/\" or \"*\"";
 
 const NO_URL: &str = "is not an absolute URL: begin with \"https://\" and the host";
 
-const DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
+const INVALID_DELAY: &str = "is not a valid delay: give a number of seconds above zero and below 2^64";
 
 /// Error for a line that is longer than [`MAX_LINE`].
-const LONG: &str = "makes the line too long: crawlers ignore everything after its first 16,663 bytes";
+const TOO_LONG: &str = "makes the line too long: crawlers ignore everything after its first 16,663 bytes";
 
 const RULE_OUTSIDE_GROUP: &str = "does not belong to any group: add a user agent before it";
 
 /// Error for an extension whose name is empty, contains a `:`, a `#` or bytes other than visible
 /// ASCII, or belongs to lines with their own method in the builder.
-const NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
+const INVALID_NAME: &str = "is not a valid name of an extension: write letters and hyphens; rules, user agents, delays and \
     sitemaps have their own methods";
 
 impl RobotsTxt {
@@ -110,7 +110,7 @@ impl RobotsTxtBuilder {
         let seconds = interval.as_secs_f64().to_string();
         let checked = match self.last {
             None => Err(RULE_OUTSIDE_GROUP),
-            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(DELAY),
+            Some(_) if interval.is_zero() || delay(seconds.as_bytes()).is_none() => Err(INVALID_DELAY),
             Some(_) => Ok(()),
         };
         if self.accepts(checked, seconds.as_bytes()) {
@@ -141,7 +141,7 @@ impl RobotsTxtBuilder {
         );
         let is_plain = name.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b':' | b'#'));
         if has_method || !is_plain || name.is_empty() {
-            self.accepts(Err(NAME), name.as_bytes());
+            self.accepts(Err(INVALID_NAME), name.as_bytes());
             return self;
         }
         self.write(directive, name, value.as_ref())
@@ -160,9 +160,9 @@ impl RobotsTxtBuilder {
         let checked = match pattern {
             _ if self.last.is_none() => Err(RULE_OUTSIDE_GROUP),
             [] | [b'/' | b'*', ..] => Ok(()),
-            // For a pattern with leading white space, [`BLANK`] is a more specific error than
+            // For a pattern with leading white space, [`OUTER_BLANK`] is a more specific error than
             // [`NO_PATH`].
-            [first, ..] if is_space(*first) => Err(BLANK),
+            [first, ..] if is_space(*first) => Err(OUTER_BLANK),
             _ => Err(NO_PATH),
         };
         if self.accepts(checked, pattern) { self.write(directive, name, pattern) } else { self }
@@ -171,7 +171,7 @@ impl RobotsTxtBuilder {
     fn write(mut self, directive: Directive, name: &str, value: &[u8]) -> Self {
         let is_blank = |byte: Option<&u8>| byte.is_some_and(|byte| is_space(*byte));
         let checked = check(value, b"\r\n\0#", name.len() + 2)
-            .and_then(|()| if is_blank(value.first()) || is_blank(value.last()) { Err(BLANK) } else { Ok(()) });
+            .and_then(|()| if is_blank(value.first()) || is_blank(value.last()) { Err(OUTER_BLANK) } else { Ok(()) });
         if self.accepts(checked, value) {
             for part in [name.as_bytes(), b": ", value] {
                 self.file.extend_from_slice(part);
@@ -200,9 +200,9 @@ impl RobotsTxtBuilder {
 /// `before` is the number of bytes in the line before the value.
 fn check(text: &[u8], refused: &[u8], before: usize) -> Result<(), &'static str> {
     if text.iter().any(|byte| refused.contains(byte)) {
-        return Err(OCTET);
+        return Err(INVALID_OCTET);
     }
-    if before + text.len() > MAX_LINE { Err(LONG) } else { Ok(()) }
+    if before + text.len() > MAX_LINE { Err(TOO_LONG) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_well() {
+    fn the_builder_writes_a_well_formed_file_without_notes() {
         let built = RobotsTxt::builder()
             .comment("Crawlers,")
             .user_agent("a")
@@ -230,26 +230,26 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_refused() {
+    fn the_builder_refuses_values_that_cannot_be_written() {
         let long = "a".repeat(MAX_LINE);
         for (builder, kind) in [
-            (RobotsTxt::builder().comment("a\nb"), OCTET),
-            (RobotsTxt::builder().user_agent("a#b"), OCTET),
-            (RobotsTxt::builder().user_agent("a\0"), OCTET),
-            (RobotsTxt::builder().user_agent(" a"), BLANK),
+            (RobotsTxt::builder().comment("a\nb"), INVALID_OCTET),
+            (RobotsTxt::builder().user_agent("a#b"), INVALID_OCTET),
+            (RobotsTxt::builder().user_agent("a\0"), INVALID_OCTET),
+            (RobotsTxt::builder().user_agent(" a"), OUTER_BLANK),
             (RobotsTxt::builder().user_agent(""), NO_CRAWLER),
             (RobotsTxt::builder().user_agent("/2.0"), NO_CRAWLER),
             (RobotsTxt::builder().allow("/"), RULE_OUTSIDE_GROUP),
             (RobotsTxt::builder().crawl_delay(Duration::from_secs(1)), RULE_OUTSIDE_GROUP),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), DELAY),
-            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), DELAY),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::ZERO), INVALID_DELAY),
+            (RobotsTxt::builder().user_agent("*").crawl_delay(Duration::MAX), INVALID_DELAY),
             (RobotsTxt::builder().user_agent("*").disallow("x"), NO_PATH),
-            (RobotsTxt::builder().user_agent("*").allow(" /x"), BLANK),
+            (RobotsTxt::builder().user_agent("*").allow(" /x"), OUTER_BLANK),
             (RobotsTxt::builder().sitemap("/sitemap.xml"), NO_URL),
-            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), LONG),
-            (RobotsTxt::builder().extension("Crawl-delay", "2"), NAME),
-            (RobotsTxt::builder().extension("Allowed", "/"), NAME),
-            (RobotsTxt::builder().extension("a b", "/"), NAME),
+            (RobotsTxt::builder().sitemap(format!("https://example.com/{long}")), TOO_LONG),
+            (RobotsTxt::builder().extension("Crawl-delay", "2"), INVALID_NAME),
+            (RobotsTxt::builder().extension("Allowed", "/"), INVALID_NAME),
+            (RobotsTxt::builder().extension("a b", "/"), INVALID_NAME),
         ] {
             let refused = builder.user_agent("x\r").build().expect_err("not writable");
             assert_eq!(refused.to_string(), format!("{:?} {kind}", refused.text()));

@@ -31,10 +31,10 @@ use super::reply::AdminReply;
 use crate::config::{AdminAccess, AdminListenerConfig, AdminProxy};
 
 /// Header field that a request for a change over TCP must contain, with the value `1`.
-pub(super) const ADMIN: HeaderName = HeaderName::from_static("robotsd-admin");
+pub(super) const ADMIN_FIELD: HeaderName = HeaderName::from_static("robotsd-admin");
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-const FORWARDING: [HeaderName; 4] = [
+const FORWARDING_FIELDS: [HeaderName; 4] = [
     HeaderName::from_static("x-forwarded-for"),
     HeaderName::from_static("x-forwarded-host"),
     HeaderName::from_static("x-real-ip"),
@@ -42,7 +42,7 @@ const FORWARDING: [HeaderName; 4] = [
 ];
 
 /// Prefix of the `User-Agent` of robotsd's fetcher.
-const FETCHER: &[u8] = b"robotsd/";
+const FETCHER_AGENT_PREFIX: &[u8] = b"robotsd/";
 
 #[derive(Clone, Debug)]
 pub(super) enum AccessRule {
@@ -60,7 +60,7 @@ pub(super) struct SocketPeer {
     /// Whether a supervisor such as systemd created the socket. If so, the mode of the socket file
     /// determines who may connect. If robotsd created the socket, users other than the owner can
     /// connect only while the config lists local users.
-    pub(super) is_of_supervisor: bool,
+    pub(super) is_supervisor_socket: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -82,7 +82,7 @@ impl AccessRule {
         let refuse = |message: &str| Err(AdminReply::error(StatusCode::FORBIDDEN, message));
         // Requests from web pages are refused first, because a later branch, such as the branch for
         // HTTP/1.0 probes, could admit them.
-        if let Some(message) = foreign_page(&head.headers, self.schemes()) {
+        if let Some(message) = foreign_page_error(&head.headers, self.schemes()) {
             return refuse(message);
         }
         // If the request target contained an authority, it would replace the `Host` field (RFC
@@ -90,7 +90,7 @@ impl AccessRule {
         if head.uri.authority().is_some() || !head.uri.path().starts_with('/') {
             return Err(AdminReply::bad_request("the request target is not a path: send a path such as /status"));
         }
-        let forwarding = FORWARDING.into_iter().find(|name| head.headers.contains_key(name));
+        let forwarding = FORWARDING_FIELDS.into_iter().find(|name| head.headers.contains_key(name));
         if let Some(name) = forwarding.filter(|_| self.proxy().is_none()) {
             return refuse(&format!(
                 "the request has the field {name}, so it came through a proxy, but this admin listener is not \
@@ -98,7 +98,10 @@ impl AccessRule {
             ));
         }
         let is_fetcher = |agent: &HeaderValue| {
-            agent.as_bytes().get(..FETCHER.len()).is_some_and(|start| start.eq_ignore_ascii_case(FETCHER))
+            agent
+                .as_bytes()
+                .get(..FETCHER_AGENT_PREFIX.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(FETCHER_AGENT_PREFIX))
         };
         if head.headers.get_all(USER_AGENT).iter().any(is_fetcher) {
             return refuse(
@@ -115,7 +118,7 @@ impl AccessRule {
             _ => return Err(AdminReply::bad_request("the request must have exactly one Host field")),
         };
         let Some(authority) = authority(host) else { return refuse("the Host field is not a valid host") };
-        if !is_ours(&authority, peer.local, &terms.names) {
+        if !is_own_host(&authority, peer.local, &terms.names) {
             return refuse(&format!(
                 "{authority} is not a host of this admin interface: use the address of the interface, or add the \
                  name to hosts in [admin]"
@@ -125,14 +128,14 @@ impl AccessRule {
     }
 
     pub(super) fn admit_change(&self, head: &Parts) -> Result<(), AdminReply> {
-        let said = head.headers.get(ADMIN).map(HeaderValue::as_bytes) == Some(b"1");
+        let has_admin_field = head.headers.get(ADMIN_FIELD).map(HeaderValue::as_bytes) == Some(b"1");
         match self {
             Self::Address(_, terms) if terms.config.access == Some(AdminAccess::Read) => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "this admin listener is read-only: use the socket or another address of [admin] (with --config FILE, \
                  commands find it themselves)",
             )),
-            Self::Address(..) if !said => Err(AdminReply::error(
+            Self::Address(..) if !has_admin_field => Err(AdminReply::error(
                 StatusCode::FORBIDDEN,
                 "a request that changes something needs the header field \"Robotsd-Admin: 1\"",
             )),
@@ -160,7 +163,7 @@ impl AccessRule {
 
 /// Returns an error message if a web page of another site seems to have sent the request. Without a
 /// `Host`, every `Origin` counts as the origin of another site.
-fn foreign_page(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
+fn foreign_page_error(fields: &HeaderMap, schemes: &[&str]) -> Option<&'static str> {
     let host = fields.get(HOST).and_then(authority);
     let is_own = |origin: &HeaderValue| {
         let origin = origin.to_str().ok();
@@ -180,7 +183,7 @@ fn authority(host: &HeaderValue) -> Option<Authority> {
 }
 
 /// Reports whether the host is a name or an address of this interface that no other site can use.
-fn is_ours(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
+fn is_own_host(authority: &Authority, local: IpAddr, names: &[String]) -> bool {
     let host = authority.host();
     if let Ok(address) = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         let address = address.to_canonical();
@@ -209,7 +212,7 @@ mod tests {
     }
 
     const SOCKET: AccessRule =
-        AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true, is_of_supervisor: false });
+        AccessRule::Socket(SocketPeer { uid: 0, group: 0, is_owner: true, is_supervisor_socket: false });
 
     fn rule(access: AdminAccess) -> AccessRule {
         let (address, access) = ((LOCAL, 1).into(), Some(access));
@@ -223,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_one_that_no_page_can_have() {
+    fn a_host_field_must_be_a_local_or_configured_name_or_address() {
         let ours = "127.0.0.1:9145 127.1.2.3 localhost LocalHost.:80 [::1]:9145 192.0.2.7:9145 [::ffff:192.0.2.7] Admin.internal";
         let others = "192.0.2.8 evil.test localhost.evil.test 127.0.0.1.evil.test user@127.0.0.1 2130706433 ";
         for (hosts, want) in [(ours, 200), (others, 403)] {
@@ -237,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_proxies_are_refused() {
+    fn requests_from_web_pages_of_other_sites_and_from_proxies_are_refused() {
         let others =
             "http://evil.test|http://127.0.0.1:80|https://127.0.0.1:9145|null||http://127.0.0.1:9145, http://evil.test";
         for (name, passes, refused) in [
@@ -256,9 +259,9 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_refused_whatever_else_its_request_has() {
+    fn a_request_from_another_site_is_refused_regardless_of_its_other_fields() {
         let sent = |version: Version, target: &str, fields: &[(&str, &str)], rule: &AccessRule| {
-            let request = Request::builder().method("POST").uri(target).version(version).header(ADMIN, "1");
+            let request = Request::builder().method("POST").uri(target).version(version).header(ADMIN_FIELD, "1");
             let request = fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
             let (head, ()) = request.body(()).unwrap().into_parts();
             rule.admit(&head).map_or_else(|reply| reply.into_response().status().as_u16(), |()| 200)
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_over_tcp_is_announced() {
+    fn a_change_needs_the_admin_header_field_over_tcp_but_not_over_the_socket() {
         let host = ("host", "127.0.0.1");
         assert_eq!(status(&over_tcp(), &[host]), 403);
         assert_eq!(status(&over_tcp(), &[host, ("robotsd-admin", "yes")]), 403);

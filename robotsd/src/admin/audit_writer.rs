@@ -13,11 +13,11 @@ use crate::audit::{AuditRecord, append};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel};
 
 /// Maximum time to wait for the disk to write a record.
-const PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of recorded refusals per hour. Without this limit, an unknown client could fill
 /// the disk.
-const REFUSALS: u32 = 120;
+const MAX_REFUSALS_PER_HOUR: u32 = 120;
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct AuditWriter {
     refusals: Mutex<Refusals>,
     /// Task that writes the records of the latest config change. It first waits for the task of the
     /// previous change.
-    pub(super) config_lines: Mutex<Option<JoinHandle<()>>>,
+    pub(super) config_task: Mutex<Option<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
@@ -49,11 +49,11 @@ impl AuditWriter {
             log,
             problem: Mutex::default(),
             refusals: Mutex::default(),
-            config_lines: Mutex::default(),
+            config_task: Mutex::default(),
         }
     }
 
-    pub(crate) fn keep_in(&self, path: Option<PathBuf>, replica: String) {
+    pub(crate) fn set_destination(&self, path: Option<PathBuf>, replica: String) {
         let _ = self.place.set((path, replica));
     }
 
@@ -64,7 +64,7 @@ impl AuditWriter {
     pub(super) async fn append(&self, record: AuditRecord) -> Result<(), String> {
         let Some((Some(path), _)) = self.place.get().cloned() else { return Ok(()) };
         let late = format!("{}: the audit file cannot be written, because the disk does not respond", path.display());
-        let written = match timeout(PATIENCE, spawn_blocking(move || append(&path, &record))).await {
+        let written = match timeout(WRITE_TIMEOUT, spawn_blocking(move || append(&path, &record))).await {
             Ok(written) => written.unwrap_or_else(|error| Err(error.to_string())),
             Err(_) => Err(late),
         };
@@ -100,14 +100,15 @@ impl AuditWriter {
         };
         self.log.write_with(&entry, &fields);
         if let Err(why) = self.append(record).await {
-            self.log.say_at(LogLevel::Error, LogEvent::Admin, why);
+            self.log.write_message_at(LogLevel::Error, LogEvent::Admin, why);
         }
     }
 
-    /// Waits until the records of config changes are written, or until [`PATIENCE`] has passed.
+    /// Waits until the records of config changes are written, or until [`WRITE_TIMEOUT`] has
+    /// passed.
     pub(crate) async fn finish(&self) {
-        let last = self.config_lines.lock().take();
-        let _ = timeout(PATIENCE, OptionFuture::from(last)).await;
+        let last = self.config_task.lock().take();
+        let _ = timeout(WRITE_TIMEOUT, OptionFuture::from(last)).await;
     }
 
     /// Counts a refusal. If the refusal is to be recorded, returns the number of unrecorded
@@ -117,7 +118,7 @@ impl AuditWriter {
         if refusals.since.is_none_or(|since| since.elapsed() >= HOUR) {
             (refusals.since, refusals.count) = (Some(Instant::now()), 0);
         }
-        if refusals.count == REFUSALS {
+        if refusals.count == MAX_REFUSALS_PER_HOUR {
             refusals.left_out += 1;
             return None;
         }

@@ -44,7 +44,7 @@ impl AccessRule {
 
     /// Returns the value of [`AdminClient::how`] for a client with neither a token nor a
     /// certificate.
-    pub(super) fn way(&self) -> &'static str {
+    pub(super) fn identification(&self) -> &'static str {
         match self {
             Self::Socket(_) => "socket",
             Self::Address(..) if self.proxy().is_some() => "proxy",
@@ -55,8 +55,8 @@ impl AccessRule {
     pub(super) fn client(&self, head: &Parts, rights: &AdminRights) -> Identified {
         let client = match (self, self.proxy()) {
             (Self::Socket(peer), _) => peer.client(rights),
-            (Self::Address(peer, _), Some(proxy)) => user_of_proxy(proxy, peer, head, rights),
-            (Self::Address(peer, terms), None) => by_token(peer, terms, head, rights),
+            (Self::Address(peer, _), Some(proxy)) => client_by_proxy(proxy, peer, head, rights),
+            (Self::Address(peer, terms), None) => client_by_token(peer, terms, head, rights),
         }?;
         if client.grant.has_ended(SystemTime::now()) {
             return Err(refused(&format!(
@@ -68,7 +68,7 @@ impl AccessRule {
     }
 
     /// Refuses an unidentified client if the listener requires a token for changes.
-    pub(super) fn admit_author(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
+    pub(super) fn require_token(&self, client: &AdminClient, rights: &AdminRights) -> Result<(), AdminReply> {
         match self {
             Self::Address(_, terms)
                 if client.how == "address" && terms.config.access(rights) == AdminAccess::TokenForChanges =>
@@ -101,7 +101,7 @@ impl SocketPeer {
         let grant = match rights.user(&[AdminUser::Uid(self.uid), AdminUser::Group(self.group)]) {
             // If a supervisor created the socket and the config lists no local users, only the mode
             // of the socket file restricts access: everyone who can connect may do everything.
-            _ if self.is_owner || self.is_of_supervisor && !rights.has_local_users() => {
+            _ if self.is_owner || self.is_supervisor_socket && !rights.has_local_users() => {
                 Some(Grant::everywhere(AdminRole::Admin))
             }
             known => known.cloned(),
@@ -127,7 +127,7 @@ impl SocketPeer {
 
 /// Identifies a user by the header field that contains the user's name. Only requests from the
 /// proxy's addresses may have this field.
-fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
+fn client_by_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &AdminRights) -> Identified {
     if !proxy.from.iter().any(|network| network.contains(peer.remote)) {
         let message = format!(
             "{}: only a proxy may use this listener, and \"from\" of the listener does not contain this address",
@@ -153,16 +153,16 @@ fn user_of_proxy(proxy: &AdminProxy, peer: &TcpPeer, head: &Parts, rights: &Admi
 
 /// Identifies a client by its token. A client without a token has the rights that the `access` of
 /// the listener grants to everyone.
-fn by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
+fn client_by_token(peer: &TcpPeer, terms: &AddressTerms, head: &Parts, rights: &AdminRights) -> Identified {
     let access = terms.config.access(rights);
     // Some clients always send an `Authorization` field, so the field is ignored if the listener
     // accepts no tokens.
-    let counts = match access {
+    let accepts_tokens = match access {
         AdminAccess::Token => true,
         AdminAccess::TokenForChanges => !rights.tokens.is_empty() || !head.method.is_safe(),
         AdminAccess::Full | AdminAccess::Read | AdminAccess::Proxy => !rights.tokens.is_empty(),
     };
-    let given = head.headers.get(AUTHORIZATION).filter(|_| counts).map(hash_of_bearer);
+    let given = head.headers.get(AUTHORIZATION).filter(|_| accepts_tokens).map(hash_of_bearer);
     let Some(hash) = given.filter(|hash| !hash.is_some_and(|hash| rights.ignores(&hash))) else {
         let role = match access {
             AdminAccess::Full => AdminRole::Admin,
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn no_user_entry_is_suggested_for_an_id_that_all_unknown_users_share() {
-        let peer = SocketPeer { uid: UNKNOWN_ID, group: UNKNOWN_ID, is_owner: false, is_of_supervisor: false };
+        let peer = SocketPeer { uid: UNKNOWN_ID, group: UNKNOWN_ID, is_owner: false, is_supervisor_socket: false };
         let message = peer.client(&AdminRights::default()).unwrap_err().error.unwrap();
         assert!(message.contains("PrivateUsers=no") && !message.contains("[[admin.user]]"), "{message}");
     }
@@ -244,11 +244,11 @@ mod tests {
     /// A client connects while the config lists users, and sends a request after a reload has
     /// removed all users from the config.
     #[test]
-    fn a_stranger_on_the_socket_is_none_of_its_owners_once_no_user_is_named() {
-        let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_of_supervisor: false };
+    fn an_unknown_user_on_the_socket_has_no_role_if_no_users_are_configured() {
+        let stranger = SocketPeer { uid: 4001, group: 4001, is_owner: false, is_supervisor_socket: false };
         let role = |peer: SocketPeer| peer.client(&AdminRights::default()).ok().map(|client| client.grant.role);
         assert_eq!(role(stranger), None);
         assert_eq!(role(SocketPeer { is_owner: true, ..stranger }), Some(AdminRole::Admin));
-        assert_eq!(role(SocketPeer { is_of_supervisor: true, ..stranger }), Some(AdminRole::Admin));
+        assert_eq!(role(SocketPeer { is_supervisor_socket: true, ..stranger }), Some(AdminRole::Admin));
     }
 }

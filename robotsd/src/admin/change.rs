@@ -19,7 +19,7 @@ use tower_robots::internals::Attribution;
 use super::access_rule::AccessRule;
 use super::audit_writer::AuditWriter;
 use super::reply::{AdminReply, Answer, ChangeRecord};
-use super::routes::{Asked, Need, Query, Route, RouteKind};
+use super::routes::{Need, Query, Route, RouteKind, RouteRequest};
 use super::state::ServerState;
 use crate::audit::{AuditRecord, cut};
 use crate::config::{AdminRole, Grant};
@@ -27,7 +27,7 @@ use crate::log::{LogEvent, LogLevel};
 use crate::report::SettingChange;
 
 /// Maximum time that a response waits until its audit record is written.
-const WITHOUT_HOLDING_UP: Duration = Duration::from_secs(1);
+const MAX_AUDIT_DELAY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Attempt {
@@ -47,7 +47,7 @@ impl Attempt {
             site: is_of_sites.then(|| cut(query.site().unwrap_or("*"))),
             reason: is_change.then(|| query.take("reason")).flatten().as_deref().map(cut),
             replica: audit.replica(),
-            ..AuditRecord::new(access.way(), action)
+            ..AuditRecord::new(access.identification(), action)
         };
         Self { query, record, is_change }
     }
@@ -60,7 +60,7 @@ impl Attempt {
             && let Some(left_out) = state.audit.admit_refusal()
         {
             let (message, left_out) = (reply.error.clone(), Some(left_out).filter(|count| *count > 0));
-            note(state, AuditRecord { message, left_out, ..self.record.with("refused") }).await;
+            note(state, AuditRecord { message, left_out, ..self.record.with_result("refused") }).await;
         }
     }
 
@@ -80,18 +80,18 @@ impl Attempt {
             (self.record.who, self.record.how) = (Some(cut(&client.who)), client.how.to_owned());
             if self.is_change {
                 access.admit_change(&head)?;
-                access.admit_author(&client, &rights)?;
+                access.require_token(&client, &rights)?;
             }
             client.permit(need, query.site())?;
             grant = client.grant;
         }
         let by = Attribution { who: self.record.who.clone(), reason: self.record.reason.clone() };
-        let asked = Asked { query, fields: head.headers, grant, by };
+        let request = RouteRequest { query, fields: head.headers, grant, by };
         if !self.is_change {
-            return (route.answer)(state, asked).await;
+            return (route.answer)(state, request).await;
         }
-        let made = tokio::spawn(change(state, route, asked, self.record.clone()));
-        made.await.unwrap_or_else(|error| Err(AdminReply::fault(&error)))
+        let made = tokio::spawn(change(state, route, request, self.record.clone()));
+        made.await.unwrap_or_else(|error| Err(AdminReply::internal_error(&error)))
     }
 }
 
@@ -104,46 +104,46 @@ impl ServerState {
         if changes.is_empty() {
             return;
         }
-        let mut last = self.audit.config_lines.lock();
+        let mut last = self.audit.config_task.lock();
         let before = OptionFuture::from(last.take());
         *last = Some(tokio::spawn(async move {
             before.await;
             for SettingChange { site, before, after, .. } in changes {
                 let (site, replica) = (site.or_else(|| Some("*".to_owned())), state.audit.replica());
-                let made = AuditRecord::new("file", "mode").with("done");
+                let made = AuditRecord::new("file", "mode").with_result("done");
                 state.audit.note(AuditRecord { site, before, after, replica, ..made }).await;
             }
         }));
     }
 }
 
-async fn change(state: Arc<ServerState>, route: &Route, asked: Asked, record: AuditRecord) -> Answer {
-    if route.is_written_first(&asked.query)
-        && let Err(why) = state.audit.append(record.with("started")).await
+async fn change(state: Arc<ServerState>, route: &Route, request: RouteRequest, record: AuditRecord) -> Answer {
+    if route.needs_audit_first(&request.query)
+        && let Err(why) = state.audit.append(record.with_result("started")).await
     {
         let message =
             format!("{why}; nothing was changed, because without the audit file, enforcement can only be switched off");
-        state.log.say_at(LogLevel::Error, LogEvent::Admin, &*message);
+        state.log.write_message_at(LogLevel::Error, LogEvent::Admin, &*message);
         return Err(AdminReply::error(StatusCode::INSUFFICIENT_STORAGE, &message));
     }
-    let mut answer = make(&state, route, asked).await;
+    let mut answer = make(&state, route, request).await;
     let (Ok(reply) | Err(reply)) = &mut answer;
     let result = if reply.status() == StatusCode::OK && reply.error.is_none() { "done" } else { "failed" };
     let (ChangeRecord { before, after }, message) = (take(&mut reply.outcome), reply.error.clone());
-    note(state, AuditRecord { before, after, message, ..record.with(result) }).await;
+    note(state, AuditRecord { before, after, message, ..record.with_result(result) }).await;
     answer
 }
 
-/// Writes an audit record. Delays the response by at most [`WITHOUT_HOLDING_UP`], because the disk
+/// Writes an audit record. Delays the response by at most [`MAX_AUDIT_DELAY`], because the disk
 /// may hang.
 async fn note(state: Arc<ServerState>, record: AuditRecord) {
     let noting = tokio::spawn(async move { state.audit.note(record).await });
-    let _ = timeout(WITHOUT_HOLDING_UP, noting).await;
+    let _ = timeout(MAX_AUDIT_DELAY, noting).await;
 }
 
-async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
+async fn make(state: &Arc<ServerState>, route: &Route, request: RouteRequest) -> Answer {
     let mut _change = None;
-    if !route.is_of_process() {
+    if !route.is_process_wide() {
         // While a new process is about to replace this process, a change waits until the upgrade
         // has ended. If the new process has taken over, this process must not make the change.
         _change = Some(Arc::clone(&state.changes).read_owned().await);
@@ -152,7 +152,7 @@ async fn make(state: &Arc<ServerState>, route: &Route, asked: Asked) -> Answer {
             return Err(AdminReply::unavailable(&message));
         }
     }
-    (route.answer)(Arc::clone(state), asked).await
+    (route.answer)(Arc::clone(state), request).await
 }
 
 #[cfg(test)]
@@ -165,12 +165,12 @@ mod tests {
     use crate::log::Log;
 
     #[tokio::test]
-    async fn modes_stand_in_the_order_of_the_configs_and_the_end_waits_for_all() {
+    async fn mode_changes_are_audited_in_order_and_finish_waits_for_all() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("audit.jsonl");
         let (state, _requests) = ServerState::new(Path::new("robotsd.toml"), Log::start(LogFormat::Json), None);
         let state = Arc::new(state);
-        state.audit.keep_in(Some(place.clone()), "a".to_owned());
+        state.audit.set_destination(Some(place.clone()), "a".to_owned());
         let mode = |number: usize| SettingChange {
             site: None,
             setting: "mode".to_owned(),

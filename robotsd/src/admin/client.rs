@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::io::{InspectReader, InspectWriter};
 use tower_robots::internals::{self, Excess};
 
-use super::access_rule::ADMIN;
+use super::access_rule::ADMIN_FIELD;
 use super::place_file::find_token;
 use super::token::token_of_environment;
 use crate::authorities::Authorities;
@@ -28,45 +28,45 @@ use crate::socket::Socket;
 use crate::upstream::secured;
 
 /// Timeout for connecting.
-const CONNECT: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for a response. A process needs much less time, unless it is stopped (SIGSTOP).
-const WHOLE: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout for a reload. robotsd may first read thousands of files, and waits up to a minute for
 /// each site whose source hangs.
-const RELOADED: Duration = Duration::from_secs(300);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Timeout for a response if many replicas are queried.
-const ONE_OF_MANY: Duration = Duration::from_secs(10);
-const RELOADED_OF_MANY: Duration = Duration::from_secs(120);
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(10);
+const REPLICA_RELOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Timeout for the rows of the board if many replicas are queried. The timeout is short, because a
 /// browser waits for the page with these rows.
-const ROWS_OF_MANY: Duration = Duration::from_secs(2);
+const ROWS_TIMEOUT: Duration = Duration::from_secs(2);
 
-const SILENT: Duration = Duration::from_secs(1);
+const ANNOUNCE_DELAY: Duration = Duration::from_secs(1);
 
 /// Environment variable with the path of a PEM file. Its certificate authorities are trusted
 /// instead of the system's certificate authorities.
-const AUTHORITIES: &str = "ROBOTSD_ADMIN_CA";
+const CA_VARIABLE: &str = "ROBOTSD_ADMIN_CA";
 
 /// Maximum number of connections for one request. robotsd may close the connection of a slow
 /// command to free a slot for another client, and the command must connect again.
-const ATTEMPTS: usize = 5;
+const MAX_ATTEMPTS: usize = 5;
 
 /// Delay before the local token is read again after a response with status 401: robotsd may have
 /// just created a new token.
-const TOKEN_WRITTEN: Duration = Duration::from_millis(100);
+const TOKEN_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 /// Maximum size of a response, in bytes: enough for the status of a hundred thousand sites.
 const MAX_BYTES: u64 = 128 * 1024 * 1024;
 
 /// Maximum size of the board's rows from one replica, in bytes. The limit is low because the rows
 /// of all replicas are kept in memory at the same time.
-const MAX_ROWS: u64 = 8 * 1024 * 1024;
+const MAX_ROWS_BYTES: u64 = 8 * 1024 * 1024;
 
-pub(crate) const ROWS: &str = "/board/rows";
+pub(crate) const ROWS_PATH: &str = "/board/rows";
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AskError {
@@ -85,25 +85,25 @@ pub(crate) enum AskError {
 pub(crate) type Announce = fn(&dyn fmt::Display);
 
 /// The method of a request, and its path with the query.
-pub(crate) type AdminQuestion<'q> = (&'q Method, &'q str);
+pub(crate) type AdminCall<'q> = (&'q Method, &'q str);
 
 /// Sends a request to a running robotsd and parses the JSON response. Calls `announce` if no
-/// response arrives within [`SILENT`].
+/// response arrives within [`ANNOUNCE_DELAY`].
 pub(crate) fn ask<T: DeserializeOwned>(
     place: &AdminPlace,
-    of: AdminQuestion<'_>,
+    of: AdminCall<'_>,
     announce: Announce,
 ) -> Result<T, AskError> {
-    ask_within((SILENT, response_timeout(of.1)), place, of, &announce)
+    ask_within((ANNOUNCE_DELAY, response_timeout(of.1)), place, of, &announce)
 }
 
 /// Asks one of several replicas. The timeout is shorter than the timeout of [`ask`], because one
 /// slow replica would delay the result for all replicas.
-pub(crate) fn ask_replica<T: DeserializeOwned>(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<T, AskError> {
+pub(crate) fn ask_replica<T: DeserializeOwned>(place: &AdminPlace, of: AdminCall<'_>) -> Result<T, AskError> {
     let deadline = match response_timeout(of.1) {
-        _ if of.1.starts_with(ROWS) => ROWS_OF_MANY,
-        WHOLE => ONE_OF_MANY,
-        _ => RELOADED_OF_MANY,
+        _ if of.1.starts_with(ROWS_PATH) => ROWS_TIMEOUT,
+        RESPONSE_TIMEOUT => REPLICA_TIMEOUT,
+        _ => REPLICA_RELOAD_TIMEOUT,
     };
     ask_within((deadline, deadline), place, of, &|_| {})
 }
@@ -111,15 +111,15 @@ pub(crate) fn ask_replica<T: DeserializeOwned>(place: &AdminPlace, of: AdminQues
 /// Returns the timeout for a request: the maximum time until its response is complete.
 fn response_timeout(target: &str) -> Duration {
     let opens_files = matches!(target.split('?').next(), Some("/reload" | "/upgrade"));
-    if opens_files { RELOADED } else { WHOLE }
+    if opens_files { RELOAD_TIMEOUT } else { RESPONSE_TIMEOUT }
 }
 
-/// Sends a request. Calls `announce` if no response arrives within `silent`. Returns an error if
-/// the response is not complete within `whole`.
+/// Sends a request. Calls `announce` if no response arrives within `announce_delay`. Returns an
+/// error if the response is not complete within `total_timeout`.
 fn ask_within<T: DeserializeOwned>(
-    (silent, whole): (Duration, Duration),
+    (announce_delay, total_timeout): (Duration, Duration),
     place: &AdminPlace,
-    of: AdminQuestion<'_>,
+    of: AdminCall<'_>,
     announce: &dyn Fn(&dyn fmt::Display),
 ) -> Result<T, AskError> {
     let broken = |message: String| AskError::Broken(place.clone(), message);
@@ -129,19 +129,22 @@ fn ask_within<T: DeserializeOwned>(
         .map_err(|error| broken(format!("the runtime cannot be started: {error}")))?;
     let answered = runtime.block_on(async {
         let mut answering = std::pin::pin!(exchange(place, of));
-        if let Ok(answer) = timeout(silent, &mut answering).await {
+        if let Ok(answer) = timeout(announce_delay, &mut answering).await {
             return answer;
         }
-        announce(&format_args!("{place}: waiting up to {seconds} s for robotsd to answer", seconds = whole.as_secs()));
+        announce(&format_args!(
+            "{place}: waiting up to {seconds} s for robotsd to answer",
+            seconds = total_timeout.as_secs()
+        ));
         let late = || {
             let may_be_done = if of.0.is_safe() { "" } else { "; the request may still take effect" };
             broken(format!(
                 "robotsd did not answer within {seconds} s: it is stopped (SIGSTOP), or is waiting for a file system \
                  that hangs{may_be_done}",
-                seconds = whole.as_secs()
+                seconds = total_timeout.as_secs()
             ))
         };
-        timeout(whole.saturating_sub(silent), answering).await.unwrap_or_else(|_| Err(late()))
+        timeout(total_timeout.saturating_sub(announce_delay), answering).await.unwrap_or_else(|_| Err(late()))
     });
     let (answer, body) = answered?.into_parts();
     if answer.status != StatusCode::OK {
@@ -177,18 +180,18 @@ impl Traffic {
 
     /// Reports whether a failed request can be sent again. It cannot if a byte of a response was
     /// received, or if a byte of the request was sent and the request is not idempotent.
-    fn may_be_repeated(&self, (method, target): AdminQuestion<'_>) -> bool {
+    fn may_be_repeated(&self, (method, target): AdminCall<'_>) -> bool {
         let path = target.split('?').next();
         let is_idempotent = method.is_safe() || path == Some("/enforce");
         !self.has_received.load(Ordering::Relaxed) && (is_idempotent || !self.has_sent.load(Ordering::Relaxed))
     }
 }
 
-async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<Vec<u8>>, AskError> {
+async fn exchange(place: &AdminPlace, of: AdminCall<'_>) -> Result<Response<Vec<u8>>, AskError> {
     let mut attempts = 1;
     loop {
-        let Connection { socket, host, takes_token, local } = connect(place).await?;
-        let token = takes_token.then(token_of_environment).transpose();
+        let Connection { socket, host, may_send_token, local } = connect(place).await?;
+        let token = may_send_token.then(token_of_environment).transpose();
         let mut token = token.map_err(|why| AskError::Broken(place.clone(), why))?.flatten();
         // Only changes need the local token.
         let read_token = || local.and_then(|address| local_token(place, address));
@@ -198,11 +201,11 @@ async fn exchange(place: &AdminPlace, of: AdminQuestion<'_>) -> Result<Response<
         }
         let traffic = Arc::new(Traffic::default());
         match send(traffic.of(socket), place, of, (&host, token.as_deref())).await {
-            Err(_) if attempts < ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
+            Err(_) if attempts < MAX_ATTEMPTS && traffic.may_be_repeated(of) => attempts += 1,
             // A new process may have written its token file and its place file after this command
             // searched for these files.
-            Ok(answer) if attempts < ATTEMPTS && is_local && answer.status() == StatusCode::UNAUTHORIZED => {
-                sleep(TOKEN_WRITTEN).await;
+            Ok(answer) if attempts < MAX_ATTEMPTS && is_local && answer.status() == StatusCode::UNAUTHORIZED => {
+                sleep(TOKEN_RETRY_DELAY).await;
                 if read_token() == token {
                     return Ok(answer);
                 }
@@ -221,7 +224,7 @@ fn local_token(place: &AdminPlace, address: SocketAddr) -> Option<String> {
 }
 
 fn authorities() -> Result<Option<Authorities>, String> {
-    let path = std::env::var_os(AUTHORITIES).filter(|path| !path.is_empty());
+    let path = std::env::var_os(CA_VARIABLE).filter(|path| !path.is_empty());
     path.map(|path| Authorities::read(path.as_ref())).transpose()
 }
 
@@ -231,7 +234,7 @@ struct Connection {
     /// Whether a token may be sent. It may be sent only over TLS or to a loopback address, because
     /// nobody else can read it there. On a Unix socket, no token is needed, because the kernel
     /// identifies the user.
-    takes_token: bool,
+    may_send_token: bool,
     /// The remote address if it is a loopback address, otherwise `None`.
     local: Option<SocketAddr>,
 }
@@ -253,15 +256,16 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let stream = TcpStream::connect((name, *port)).await.map_err(failed)?;
                 let local = stream.peer_addr().ok().filter(|address| !is_open(*address));
                 let trust = authorities().map_err(|why| broken(&why))?;
-                let known_by = |error| {
+                let trust_error = |error| {
                     format!(
-                        "{error} (to trust another certificate authority, set {AUTHORITIES} to the path \
+                        "{error} (to trust another certificate authority, set {CA_VARIABLE} to the path \
                          of its certificate)"
                     )
                 };
-                let stream = secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&known_by(error)))?;
+                let stream =
+                    secured(trust.as_ref(), name, stream).await.map_err(|error| broken(&trust_error(error)))?;
                 let socket = Socket::Tls(Box::new(stream.into()));
-                Ok(Connection { socket, host: format!("{host}:{port}"), takes_token: true, local })
+                Ok(Connection { socket, host: format!("{host}:{port}"), may_send_token: true, local })
             }
             AdminPlace::Address(_) | AdminPlace::Local(..) | AdminPlace::Name(..) => {
                 let stream = TcpStream::connect(place.to_string()).await.map_err(failed)?;
@@ -269,16 +273,16 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
                 let address = stream.peer_addr().map_err(failed)?;
                 let local = Some(address).filter(|address| !is_open(*address));
                 let (socket, host) = (Socket::Tcp(stream), address.to_string());
-                Ok(Connection { socket, host, takes_token: local.is_some(), local })
+                Ok(Connection { socket, host, may_send_token: local.is_some(), local })
             }
             AdminPlace::Socket(path) => {
                 let stream = tokio::net::UnixStream::connect(path).await.map_err(failed)?;
                 let (socket, host) = (Socket::Unix(stream), "localhost".to_owned());
-                Ok(Connection { socket, host, takes_token: false, local: None })
+                Ok(Connection { socket, host, may_send_token: false, local: None })
             }
         }
     };
-    timeout(CONNECT, connecting)
+    timeout(CONNECT_TIMEOUT, connecting)
         .await
         .unwrap_or_else(|_| Err(broken("the connection could not be established in time")))
 }
@@ -286,7 +290,7 @@ async fn connect(place: &AdminPlace) -> Result<Connection, AskError> {
 async fn send(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     place: &AdminPlace,
-    (method, target): AdminQuestion<'_>,
+    (method, target): AdminCall<'_>,
     (host, token): (&str, Option<&str>),
 ) -> Result<Response<Vec<u8>>, AskError> {
     let broken = |error: &dyn fmt::Display| AskError::Broken(place.clone(), format!("no answer: {error}"));
@@ -294,7 +298,7 @@ async fn send(
         .method(method)
         .uri(target)
         .header(HOST, host)
-        .header(ADMIN, "1")
+        .header(ADMIN_FIELD, "1")
         .body(Empty::<Bytes>::new())
         .map_err(|error| broken(&error))?;
     if let Some(token) = token {
@@ -302,7 +306,7 @@ async fn send(
         field.set_sensitive(true);
         request.headers_mut().insert(AUTHORIZATION, field);
     }
-    let most = if target.starts_with(ROWS) { MAX_ROWS } else { MAX_BYTES };
+    let most = if target.starts_with(ROWS_PATH) { MAX_ROWS_BYTES } else { MAX_BYTES };
     internals::exchange(stream, request, Excess::Refuse, most).await.map_err(|error| broken(&error))
 }
 
@@ -315,7 +319,7 @@ mod tests {
     use crate::config::TokenFile;
 
     #[test]
-    fn interim_answers_without_end_are_no_answer() {
+    fn the_client_gives_up_after_too_many_interim_responses() {
         const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ntrue";
         let interim = |number| "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(number);
         for (answer, is_answer) in [
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_answer_is_announced_and_given_up() {
+    fn the_client_announces_that_it_waits_and_gives_up_without_a_response() {
         // The kernel establishes the connection, but no process accepts it, as if the process were
         // stopped.
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -354,9 +358,14 @@ mod tests {
         let error = answer.unwrap_err().to_string();
         assert!(error.contains("robotsd did not answer within 0 s: it is stopped (SIGSTOP)"), "{error}");
         assert_eq!(*said.borrow(), [format!("{place}: waiting up to 0 s for robotsd to answer")]);
-        let cases = [("/status", WHOLE), ("/reload", RELOADED), ("/reload?site=a", RELOADED), ("/upgrade", RELOADED)];
-        for (target, whole) in cases {
-            assert_eq!(response_timeout(target), whole, "{target}");
+        let cases = [
+            ("/status", RESPONSE_TIMEOUT),
+            ("/reload", RELOAD_TIMEOUT),
+            ("/reload?site=a", RELOAD_TIMEOUT),
+            ("/upgrade", RELOAD_TIMEOUT),
+        ];
+        for (target, total_timeout) in cases {
+            assert_eq!(response_timeout(target), total_timeout, "{target}");
         }
     }
 
@@ -383,11 +392,11 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_asked_twice_is_where_the_connection_is_closed_before_an_answer() {
+    fn a_repeatable_request_is_sent_again_if_the_connection_closes_before_a_response() {
         for (method, target, answered, is_answer, came) in [
-            (Method::GET, "/status", ATTEMPTS, true, ATTEMPTS),
-            (Method::POST, "/enforce?to=off", ATTEMPTS, true, ATTEMPTS),
-            (Method::POST, "/enforce?to=off", ATTEMPTS + 1, false, ATTEMPTS),
+            (Method::GET, "/status", MAX_ATTEMPTS, true, MAX_ATTEMPTS),
+            (Method::POST, "/enforce?to=off", MAX_ATTEMPTS, true, MAX_ATTEMPTS),
+            (Method::POST, "/enforce?to=off", MAX_ATTEMPTS + 1, false, MAX_ATTEMPTS),
             // Changes except `enforce` are not repeated, because robotsd may have made the change.
             (Method::POST, "/rollback?site=a", 2, false, 1),
             (Method::POST, "/accept?site=enforce&hash=1", 2, false, 1),
@@ -438,7 +447,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_never_sent_may_be_asked_again_and_what_was_answered_in_part_may_not() {
+    async fn an_unsent_request_may_be_repeated_and_a_partly_answered_one_may_not() {
         let place = AdminPlace::Address("127.0.0.1:1".parse().unwrap());
         for (answer, method, is_again) in [
             (None, Method::POST, true),

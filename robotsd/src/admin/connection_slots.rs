@@ -11,8 +11,8 @@
 //!
 //! The owner of a Unix socket has priority: other users' connections are closed to make room for
 //! the owner's connections. The owner's connections are never closed to make room for other users.
-//! If requests are in progress in all other slots, the owner gets one of [`OWNERS`] additional
-//! slots.
+//! If requests are in progress in all other slots, the owner gets one of [`EXTRA_OWNER_SLOTS`]
+//! additional slots.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,15 +24,15 @@ const MAX_CONNECTIONS: usize = 24;
 
 /// Number of additional slots for the owner of the Unix socket. The additional slots are used if
 /// requests are in progress in all other slots.
-const OWNERS: usize = 8;
+const EXTRA_OWNER_SLOTS: usize = 8;
 
 /// Returns the maximum number of connections over one Unix socket and `addresses` TCP listeners.
-pub(crate) const fn most_connections(addresses: usize) -> usize {
-    MAX_CONNECTIONS + OWNERS + addresses.saturating_mul(MAX_CONNECTIONS)
+pub(crate) const fn max_admin_connections(addresses: usize) -> usize {
+    MAX_CONNECTIONS + EXTRA_OWNER_SLOTS + addresses.saturating_mul(MAX_CONNECTIONS)
 }
 
 /// Number of slots reserved for urgent requests.
-const RESERVED: usize = 2;
+const RESERVED_SLOTS: usize = 2;
 
 /// Role of a client. If all slots are in use, connections of clients with a lower role are closed
 /// first.
@@ -119,7 +119,7 @@ impl ConnectionSlots {
             let victim = closable.min_by_key(|(_, open)| (open.peer, open.stage)).map(|(at, _)| at);
             match victim {
                 Some(at) => drop(table.open.remove(at)),
-                None if peer == PeerRole::Owner && table.open.len() < MAX_CONNECTIONS + OWNERS => {}
+                None if peer == PeerRole::Owner && table.open.len() < MAX_CONNECTIONS + EXTRA_OWNER_SLOTS => {}
                 None => return None,
             }
         }
@@ -147,7 +147,7 @@ impl ConnectionSlot {
     pub(super) fn begin(&self, work: Urgency) -> Result<(), SlotError> {
         let mut table = self.slots.table.lock();
         let working = table.open.iter().filter(|open| open.stage == ConnectionStage::Working).count();
-        if working >= MAX_CONNECTIONS - RESERVED && work == Urgency::Usual && self.peer == PeerRole::Other {
+        if working >= MAX_CONNECTIONS - RESERVED_SLOTS && work == Urgency::Usual && self.peer == PeerRole::Other {
             return Err(SlotError::Busy);
         }
         let open = table.open.iter_mut().find(|open| open.number == self.number).ok_or(SlotError::Closed)?;
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_that_ends_leaves_no_connection_that_has_sent_nothing() {
+    fn closing_a_listener_closes_idle_connections_and_accepts_no_new_ones() {
         let slots = Arc::new(ConnectionSlots::default());
         let mut open = take(&slots, PeerRole::Other, 3);
         open[0].0.begin(Urgency::Usual).unwrap();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_not_taken_are_given_up_where_nothing_waits() {
+    fn the_oldest_unread_response_is_dropped_if_no_connection_is_idle() {
         let slots = Arc::new(ConnectionSlots::default());
         let mut open = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         open.iter().for_each(|(slot, _)| slot.answer());
@@ -225,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn two_places_are_left_for_what_is_urgent() {
+    fn two_slots_are_reserved_for_urgent_requests() {
         let slots = Arc::new(ConnectionSlots::default());
         let open = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let begun = open.iter().filter(|(slot, _)| slot.begin(Urgency::Usual) == Ok(())).count();
-        assert_eq!(begun, MAX_CONNECTIONS - RESERVED);
+        assert_eq!(begun, MAX_CONNECTIONS - RESERVED_SLOTS);
         let mut urgent = take(&slots, PeerRole::Other, 1);
         assert_eq!(urgent[0].0.begin(Urgency::Usual), Err(SlotError::Busy));
         assert_eq!(urgent[0].0.begin(Urgency::Urgent), Ok(()));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_always_finds_a_place_and_loses_none_to_others() {
+    fn the_owner_always_gets_a_slot_and_keeps_it_if_others_connect() {
         let slots = Arc::new(ConnectionSlots::default());
         let mut others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         let mut owners = take(&slots, PeerRole::Owner, 1);
@@ -254,12 +254,12 @@ mod tests {
     }
 
     #[test]
-    fn the_owners_connections_have_a_bound() {
+    fn the_number_of_the_owners_connections_is_bounded() {
         let slots = Arc::new(ConnectionSlots::default());
         let others = take(&slots, PeerRole::Other, MAX_CONNECTIONS);
         others.iter().for_each(|(slot, _)| slot.begin(Urgency::Urgent).unwrap());
         let mut owners = Vec::new();
-        for _ in 0..OWNERS {
+        for _ in 0..EXTRA_OWNER_SLOTS {
             owners.extend(take(&slots, PeerRole::Owner, 1));
             assert_eq!(owners.last().unwrap().0.begin(Urgency::Usual), Ok(()));
         }
@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(closed(&mut owners), [3]);
         let _new = take(&slots, PeerRole::Owner, 1);
         assert_eq!(closed(&mut idle), [0]);
-        assert_eq!(slots.table.lock().open.len(), MAX_CONNECTIONS + OWNERS);
-        const { assert!(most_connections(1) == 2 * MAX_CONNECTIONS + OWNERS) };
+        assert_eq!(slots.table.lock().open.len(), MAX_CONNECTIONS + EXTRA_OWNER_SLOTS);
+        const { assert!(max_admin_connections(1) == 2 * MAX_CONNECTIONS + EXTRA_OWNER_SLOTS) };
     }
 }

@@ -21,7 +21,7 @@ use crate::sites::LiveSite;
 impl FleetSites for ServerState {
     fn statuses(&self) -> Vec<(String, Status)> {
         let status = |live: LiveSite| (live.name, live.robots.status());
-        self.serving().map(|serving| serving.sites.lives().map(status).collect()).unwrap_or_default()
+        self.serving().map(|serving| serving.sites.live_sites().map(status).collect()).unwrap_or_default()
     }
 
     fn accept(&self, site: &str, hash: &str, by: &Attribution) {
@@ -39,8 +39,8 @@ impl FleetSites for ServerState {
         }
     }
 
-    fn were_switched_off(&self) {
-        self.serving().iter().for_each(|serving| serving.sites.were_switched_off());
+    fn record_switch_off(&self) {
+        self.serving().iter().for_each(|serving| serving.sites.record_switch_off());
     }
 }
 
@@ -60,13 +60,13 @@ pub(super) async fn enforce(
     by: Attribution,
 ) -> Answer {
     let fleet = Arc::clone(fleet_of(&serving)?);
-    if let Some(site) = site.as_ref().filter(|site| !serving.sites.lives().any(|live| is_of(site, &live.name))) {
+    if let Some(site) = site.as_ref().filter(|site| !serving.sites.live_sites().any(|live| is_of(site, &live.name))) {
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     }
     if to == Enforcement::On {
         // Off switches that other replicas added must be removed, too, so the fleet's document is
         // read first.
-        fleet.look().await;
+        fleet.refresh().await;
     }
     let scope = site.clone().unwrap_or_else(|| EVERY_SITE.to_owned());
     let changing = Arc::clone(&fleet);
@@ -76,13 +76,13 @@ pub(super) async fn enforce(
             Enforcement::Off => changing.turn_off(&mark, &scope, &by)?,
             Enforcement::On => changing.lift(&scope, &by),
         };
-        serving.sites.were_switched_off();
+        serving.sites.record_switch_off();
         if to == Enforcement::Off {
             serving.sites.confirm_off(|name| named.as_ref().is_none_or(|site| is_of(site, name)))?;
         }
         Ok((decision, serving.sites.switched_off()))
     });
-    let made = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let made = made.await.map_err(|error| AdminReply::internal_error(&error))?;
     let (decision, still_off) = made.map_err(|why: String| AdminReply::error(StatusCode::CONFLICT, &why))?;
     let of = site.as_ref().map_or_else(|| "every site".to_owned(), |site| format!("site {site:?}"));
     let message = match (to, decision.writes, &*still_off) {
@@ -104,7 +104,7 @@ pub(super) async fn enforce(
         site,
         enforcement: Some(to.as_str().to_owned()),
         running: true,
-        kept: fleet.is_kept(),
+        kept: fleet.is_persistent(),
         problem: stored.err().map(|why| format!("the change is not in the store yet: {why}")),
         ..ChangeReport::new(message)
     }))
@@ -115,7 +115,7 @@ pub(super) async fn enforce(
 pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<String>, by: &Attribution) -> Answer {
     let fleet = fleet_of(&serving)?;
     let conflict = |message: &str| AdminReply::error(StatusCode::CONFLICT, message);
-    let Some(live) = serving.sites.lives().find(|live| live.name == site) else {
+    let Some(live) = serving.sites.live_sites().find(|live| live.name == site) else {
         return Err(AdminReply::error(StatusCode::NOT_FOUND, &serving.sites.unknown(site)));
     };
     let before = live.robots.status().before.map(|hash| hash.short());
@@ -123,7 +123,7 @@ pub(super) async fn accept(serving: Arc<Serving>, site: &str, hash: Option<Strin
     let hash = hash.or(before).ok_or_else(none)?;
     // The fleet's document is read first, because the store accepts the change only if this replica
     // knows the site's current entry.
-    fleet.look().await;
+    fleet.refresh().await;
     let calls = fleet.accept(site, &hash, by);
     let stored = fleet.ask(calls).await;
     stored.map_err(|why| conflict(&format!("site {site:?}: the fleet does not accept {hash}: {why}")))?;

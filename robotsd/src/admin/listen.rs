@@ -44,7 +44,7 @@ pub(super) enum AdminListener {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SocketOrigin {
     pub(super) owner: Option<u32>,
-    pub(super) is_of_supervisor: bool,
+    pub(super) is_supervisor_socket: bool,
 }
 
 /// The open sockets that commands connect to.
@@ -77,18 +77,18 @@ impl CommandPlace {
         }
         let address = settings.address.map(|address| AddressSocket::open(address, tcp)).transpose()?;
         let on_socket = |path: &PathBuf| -> io::Result<CommandSocket> {
-            let (listener, made, is_of_supervisor) = match unix {
+            let (listener, made, is_supervisor_socket) = match unix {
                 Some((listener, true)) => (listener, identity(path).ok(), false),
                 Some((listener, false)) => (listener, None, true),
                 None => {
-                    if let Some(folder) = path.parent().filter(|_| settings.is_usual) {
+                    if let Some(folder) = path.parent().filter(|_| settings.is_default_socket) {
                         prepare_runtime_folder(folder)?;
                     }
                     let (listener, made) = bind_file(path)?;
                     (listener, Some(made), false)
                 }
             };
-            Ok(CommandSocket { listener, path: path.clone(), made, is_of_supervisor })
+            Ok(CommandSocket { listener, path: path.clone(), made, is_supervisor_socket })
         };
         let cannot = |path: &Path, error: io::Error| format!("{}: cannot listen here: {error}", path.display());
         let socket = settings.socket.as_ref().map(|path| on_socket(path).map_err(|error| cannot(path, error)));
@@ -107,7 +107,7 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here for [admin]: {error}")
 }
 
-fn bound(address: SocketAddr) -> Result<TcpListener, String> {
+fn bind_listener(address: SocketAddr) -> Result<TcpListener, String> {
     let cannot = |error| cannot_listen(address, &error);
     let listener = TcpListener::bind(address).map_err(cannot)?;
     // The standard library uses a backlog of 128 connections. If a burst of connections filled the
@@ -128,7 +128,7 @@ impl AddressSocket {
     pub(crate) fn open(address: SocketAddr, passed: Option<TcpListener>) -> Result<Self, String> {
         let cannot = |error| cannot_listen(address, &error);
         let is_passed = passed.is_some();
-        let socket = passed.map_or_else(|| bound(address), Ok)?;
+        let socket = passed.map_or_else(|| bind_listener(address), Ok)?;
         let local = socket.local_addr().map_err(cannot)?;
         if is_passed && local != address && address.port() != 0 {
             return Err(format!(
@@ -189,7 +189,7 @@ pub(crate) struct CommandSocket {
     /// Device and inode of the socket file, to detect that another process has replaced it. `None`
     /// if a supervisor created the file.
     made: Option<(u64, u64)>,
-    is_of_supervisor: bool,
+    is_supervisor_socket: bool,
 }
 
 impl CommandSocket {
@@ -204,7 +204,10 @@ impl CommandSocket {
         let owner = owner.filter(|owner| *owner != UNKNOWN_ID);
         let listener = tokio::net::UnixListener::from_std(listener).map_err(cannot)?;
         Ok(OpenListener {
-            listener: AdminListener::Socket(listener, SocketOrigin { owner, is_of_supervisor: self.is_of_supervisor }),
+            listener: AdminListener::Socket(
+                listener,
+                SocketOrigin { owner, is_supervisor_socket: self.is_supervisor_socket },
+            ),
             address: self.path.display().to_string(),
             slots: Arc::default(),
         })
@@ -215,7 +218,7 @@ impl CommandSocket {
     /// not change the mode of a file that a supervisor created.
     pub(crate) fn share(&self, with_others: bool) {
         use std::os::unix::fs::PermissionsExt;
-        if self.is_there() {
+        if self.owns_file() {
             let mode = if with_others { 0o666 } else { 0o600 };
             // If the mode cannot be changed, more users than intended may connect, but each of them
             // still needs rights in the config.
@@ -225,18 +228,18 @@ impl CommandSocket {
 
     /// Returns a duplicate of the socket, its path, and whether robotsd created its file.
     pub(crate) fn socket(&self) -> io::Result<(UnixListener, PathBuf, bool)> {
-        Ok((self.listener.try_clone()?, self.path.clone(), !self.is_of_supervisor))
+        Ok((self.listener.try_clone()?, self.path.clone(), !self.is_supervisor_socket))
     }
 
     /// Removes the socket file, unless a supervisor or another process created it.
     pub(crate) fn remove_file(&self) {
-        if self.is_there() {
+        if self.owns_file() {
             // If the file cannot be removed, the next start replaces it.
             let _ = fs::remove_file(&self.path);
         }
     }
 
-    fn is_there(&self) -> bool {
+    fn owns_file(&self) -> bool {
         self.made.is_some() && identity(&self.path).ok() == self.made
     }
 }
@@ -312,11 +315,11 @@ mod tests {
 
     fn made(path: &Path) -> io::Result<CommandSocket> {
         let (listener, made) = bind_file(path)?;
-        Ok(CommandSocket { listener, path: path.to_owned(), made: Some(made), is_of_supervisor: false })
+        Ok(CommandSocket { listener, path: path.to_owned(), made: Some(made), is_supervisor_socket: false })
     }
 
     #[test]
-    fn a_socket_is_its_owners_replaces_a_dead_one_and_is_removed() {
+    fn a_socket_is_private_to_its_owner_replaces_a_stale_one_and_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
         // A socket file that a killed process has left behind.
@@ -347,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_socket_or_not_ours_stays() {
+    fn a_regular_file_and_the_socket_of_another_process_are_not_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.sock");
         fs::write(&path, "precious").unwrap();
@@ -362,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_its_owners_or_it_is_refused() {
+    fn a_runtime_folder_that_other_users_can_write_to_is_refused() {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("robotsd");
         prepare_runtime_folder(&folder).unwrap();

@@ -25,7 +25,7 @@ pub(super) async fn answer(state: Arc<ServerState>, fields: HeaderMap) -> Answer
         let text = text(&state, format);
         if is_packed { gzip(&text).map(|packed| (packed, Some("gzip"))) } else { Ok((text.into_bytes(), None)) }
     });
-    let made = made.await.map_err(|error| AdminReply::fault(&error))?;
+    let made = made.await.map_err(|error| AdminReply::internal_error(&error))?;
     let failed = |error: std::io::Error| AdminReply::error(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
     let (body, coding) = made.map_err(failed)?;
     Ok(AdminReply::negotiated(format.content_type(), body, coding))
@@ -36,14 +36,14 @@ fn text(state: &ServerState, format: ExpositionFormat) -> String {
     write_process(&mut exposition, state.started.0);
     exposition.sample(&family::BUILD, &[("version", env!("CARGO_PKG_VERSION"))], 1);
     let config = &state.config;
-    exposition.holds(&family::CONFIG_SUCCESSFUL, &[], config.problem().is_none());
+    exposition.flag(&family::CONFIG_SUCCESSFUL, &[], config.problem().is_none());
     exposition.sample(&family::CONFIG_REFUSED, &[], config.report().refused.len());
-    exposition.moment(&family::CONFIG_TIMESTAMP, &[], config.accepted());
+    exposition.timestamp(&family::CONFIG_TIMESTAMP, &[], config.accepted());
     let dropped = state.lost_lines().map(|(log, lines)| (log, lines.count.load(Ordering::Relaxed)));
-    exposition.each_word(&family::LOG_DROPPED, &[], "log", dropped);
+    exposition.samples_by_label(&family::LOG_DROPPED, &[], "log", dropped);
     state.watchdog.write_metrics(&mut exposition);
     if let Some(serving) = state.serving() {
-        exposition.holds(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
+        exposition.flag(&family::STATE_WRITABLE, &[], state.is_state_writable() != Some(false));
         serving.write_metrics(&mut exposition);
         serving.sites.state.fleet.iter().for_each(|fleet| write_fleet(&mut exposition, fleet));
     }
@@ -56,11 +56,16 @@ fn write_fleet(exposition: &mut Exposition, fleet: &Fleet) {
     let own = ReplicaState::ALL.into_iter().filter(|state| state.is_own());
     let own: Vec<_> = own.map(ReplicaState::as_str).collect();
     exposition.state(&family::FLEET_STATE, &[of], &own, report.state.as_str());
-    exposition.holds(&family::FLEET_WRITABLE, &[of], fleet.is_store_up());
-    fleet.read().into_iter().for_each(|read| exposition.moment(&family::FLEET_READ, &[of], read));
+    exposition.flag(&family::FLEET_WRITABLE, &[of], fleet.is_store_up());
+    fleet.last_read().into_iter().for_each(|last_read| exposition.timestamp(&family::FLEET_READ, &[of], last_read));
     let count = |state: ReplicaState| report.replicas.iter().filter(|replica| replica.state == state).count();
-    let heard = ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current);
-    exposition.each_word(&family::FLEET_REPLICAS, &[of], "state", heard.map(|state| (state.as_str(), count(state))));
+    let other_states = ReplicaState::ALL.into_iter().filter(|state| *state != ReplicaState::Current);
+    exposition.samples_by_label(
+        &family::FLEET_REPLICAS,
+        &[of],
+        "state",
+        other_states.map(|state| (state.as_str(), count(state))),
+    );
 }
 
 /// Compresses at the fastest level, because Prometheus scrapes every few seconds.
@@ -76,7 +81,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// Writes the metrics of this process. Leaves out metrics that the system does not provide.
 fn write_process(exposition: &mut Exposition, started: SystemTime) {
-    exposition.moment(&family::PROCESS_START, &[], started);
+    exposition.timestamp(&family::PROCESS_START, &[], started);
     for (family, resource) in
         [(&family::PROCESS_MAX_FDS, rlimit::Resource::NOFILE), (&family::PROCESS_VIRTUAL_MAX, rlimit::Resource::AS)]
     {
@@ -91,7 +96,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
         exposition.sample(&family::PROCESS_OPEN_FDS, &[], open.count().saturating_sub(1));
     }
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    let Some([user, system, threads, bytes, pages]) = numbers_of(&stat, [14, 15, 20, 23, 24]) else { return };
+    let Some([user, system, threads, bytes, pages]) = stat_fields(&stat, [14, 15, 20, 23, 24]) else { return };
     exposition.sample(&family::PROCESS_CPU, &[], (user + system) as f64 / TICKS_PER_SECOND);
     exposition.sample(&family::PROCESS_RESIDENT, &[], pages * rustix::param::page_size() as u64);
     exposition.sample(&family::PROCESS_VIRTUAL, &[], bytes);
@@ -101,7 +106,7 @@ fn write_process(exposition: &mut Exposition, started: SystemTime) {
 /// Returns fields of `/proc/self/stat`. `places` are field numbers as in proc(5). The fields are
 /// counted from the last `)`, because the program name, which is in parentheses, may contain spaces
 /// and parentheses itself.
-fn numbers_of<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
+fn stat_fields<const N: usize>(stat: &str, places: [usize; N]) -> Option<[u64; N]> {
     let (_, after_name) = stat.rsplit_once(')')?;
     // The first field after the program name is field 3, the process state.
     let fields: Vec<_> = after_name.split_ascii_whitespace().collect();
@@ -117,12 +122,12 @@ mod tests {
     use crate::store::{StoreSettings, StoreUrl};
 
     #[test]
-    fn the_store_of_a_fleet_is_up_although_its_local_file_cannot_be_read() {
+    fn the_fleet_store_is_reported_up_even_if_the_local_file_is_unreadable() {
         let state = tempfile::tempdir().unwrap();
         std::fs::create_dir(state.path().join("fleet.json")).unwrap();
         let store = StoreSettings::new(StoreUrl::new("redis://cache").unwrap());
         let settings = FleetSettings { name: "shop".to_owned(), replica: "web-1".to_owned(), store };
-        let fleet = Fleet::open(&settings, Some(state.path()), &Log::nowhere());
+        let fleet = Fleet::open(&settings, Some(state.path()), &Log::without_output());
         assert_eq!(fleet.report().problems.len(), 1);
         let mut exposition = Exposition::new(ExpositionFormat::OpenMetrics);
         write_fleet(&mut exposition, &fleet);
@@ -131,10 +136,10 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_read_past_any_name() {
+    fn processor_time_is_read_correctly_for_any_process_name() {
         let stat = "7 (a) b (c 9) S 1 7 7 0 -1 4194304 100 0 0 0 12 30 0 0 20 0 4 0 5 6 7";
-        assert_eq!(numbers_of(stat, [14, 15]), Some([12, 30]));
-        assert_eq!(numbers_of("7 (a) S 1", [14, 15]), None);
-        assert_eq!(numbers_of("", [14, 15]), None);
+        assert_eq!(stat_fields(stat, [14, 15]), Some([12, 30]));
+        assert_eq!(stat_fields("7 (a) S 1", [14, 15]), None);
+        assert_eq!(stat_fields("", [14, 15]), None);
     }
 }

@@ -34,13 +34,13 @@ mod watchdog;
 
 pub(crate) mod client;
 
-pub(crate) use self::connection_slots::{ConnectionSlots, most_connections};
+pub(crate) use self::connection_slots::{ConnectionSlots, max_admin_connections};
 pub(crate) use self::listen::{AddressSocket, CommandPlace, CommandSocket, InheritedSocket, OpenListener};
 pub(crate) use self::place_file::{CommandAccess, PlaceFile, find_place};
-pub(crate) use self::replicas::{ask_all, single, unconfirmed};
+pub(crate) use self::replicas::{ask_all, replica_error, resolve_place};
 pub(crate) use self::server::serve;
 pub(crate) use self::state::{
-    CONFIG_PATIENCE, ControlRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeWaiter,
+    CONFIG_RELOAD_TIMEOUT, ControlRequests, Phase, ReloadWaiter, ServerState, Serving, UpgradeWaiter,
 };
-pub(crate) use self::token::{KeptToken, keep_local_token, new_token};
+pub(crate) use self::token::{StoredToken, ensure_local_token, new_token};
 pub(crate) use self::watchdog::WatchGuard;

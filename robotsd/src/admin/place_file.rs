@@ -20,15 +20,15 @@ use serde::{Deserialize, Serialize};
 use tower_robots::internals;
 
 use super::listen::prepare_runtime_folder;
-use crate::config::{AdminPlace, StatePlace, TokenFile, config_if_any, instance_name, runtime_folders};
+use crate::config::{AdminPlace, StateSettings, TokenFile, config_if_any, instance_name, runtime_folders};
 use crate::files;
 
 /// Name of the place file in a state directory. The name is fixed, because only one process uses a
 /// state directory at a time.
-const IN_STATE: &str = "admin.place";
+const STATE_FILE_NAME: &str = "admin.place";
 
 /// Maximum size of a place file, in bytes.
-const MAX: u64 = 8 * 1024;
+const MAX_FILE_BYTES: u64 = 8 * 1024;
 
 #[derive(Debug)]
 pub(crate) struct CommandAccess<'a> {
@@ -78,10 +78,14 @@ impl PlaceFile {
     /// # Errors
     ///
     /// Returns an error if neither file can be written.
-    pub(crate) fn leave(access: &CommandAccess<'_>, config: &Path, state: Option<&Path>) -> Result<Vec<Self>, String> {
-        let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(in_runtime(config)));
+    pub(crate) fn create_all(
+        access: &CommandAccess<'_>,
+        config: &Path,
+        state: Option<&Path>,
+    ) -> Result<Vec<Self>, String> {
+        let of_runtime = |folder: PathBuf| (prepare_runtime_folder(&folder), folder.join(runtime_file_name(config)));
         let of_runtime = runtime_folders().into_iter().next().map(of_runtime);
-        let of_state = state.map(|folder| (Ok(()), folder.join(IN_STATE)));
+        let of_state = state.map(|folder| (Ok(()), folder.join(STATE_FILE_NAME)));
         let (mut left, mut error) = (Vec::new(), String::new());
         for (prepared, path) in of_runtime.into_iter().chain(of_state) {
             match prepared.and_then(|()| Self::write(path.clone(), access)) {
@@ -126,7 +130,7 @@ impl Drop for PlaceFile {
 pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
     let mut notes = String::new();
     let mut place_in = |path: &Path| match read(path) {
-        Ok(Some(Left { place: AdminPlace::Address(address), token: Some(token), .. })) => {
+        Ok(Some(FoundPlace { place: AdminPlace::Address(address), token: Some(token), .. })) => {
             Some(AdminPlace::Local(address, token))
         }
         Ok(left) => left.map(|left| left.place),
@@ -135,13 +139,13 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
             None
         }
     };
-    if let Some(place) = runtime_folders().iter().find_map(|folder| place_in(&folder.join(in_runtime(config)))) {
+    if let Some(place) = runtime_folders().iter().find_map(|folder| place_in(&folder.join(runtime_file_name(config)))) {
         return Ok(place);
     }
     // The config is read last, because it may have errors or be on a file system that hangs.
-    match StatePlace::load(config) {
-        Ok(StatePlace { folder, socket, .. }) => {
-            if let Some(place) = folder.and_then(|folder| place_in(&folder.join(IN_STATE))) {
+    match StateSettings::load(config) {
+        Ok(StateSettings { folder, socket, .. }) => {
+            if let Some(place) = folder.and_then(|folder| place_in(&folder.join(STATE_FILE_NAME))) {
                 return Ok(place);
             }
             // If robotsd can write to neither folder, there is no place file.
@@ -163,25 +167,25 @@ pub(crate) fn find_place(config: &Path) -> Result<AdminPlace, String> {
 pub(super) fn find_token(address: SocketAddr) -> Option<String> {
     let of_runtime = runtime_folders().into_iter().flat_map(fs::read_dir).flatten().flatten().map(|entry| entry.path());
     let of_runtime = of_runtime.filter(|path| path.extension() == Some("place".as_ref()));
-    let of_state = iter::once_with(|| StatePlace::load(&config_if_any(None)?).ok()?.folder).flatten();
+    let of_state = iter::once_with(|| StateSettings::load(&config_if_any(None)?).ok()?.folder).flatten();
     let mut left =
-        of_runtime.chain(of_state.map(|folder| folder.join(IN_STATE))).filter_map(|path| read(&path).ok()?);
+        of_runtime.chain(of_state.map(|folder| folder.join(STATE_FILE_NAME))).filter_map(|path| read(&path).ok()?);
     left.find_map(|left| left.token.filter(|_| left.addresses.contains(&address))?.read())
 }
 
 #[derive(Debug)]
-struct Left {
+struct FoundPlace {
     place: AdminPlace,
     token: Option<TokenFile>,
     addresses: Vec<SocketAddr>,
 }
 
-fn in_runtime(config: &Path) -> String {
+fn runtime_file_name(config: &Path) -> String {
     format!("{}.place", instance_name(config))
 }
 
 /// Reads a place file. Returns `None` if there is no file, or if its process has ended.
-fn read(path: &Path) -> Result<Option<Left>, String> {
+fn read(path: &Path) -> Result<Option<FoundPlace>, String> {
     let failed = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let (file, found) = match files::open(path) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => return Ok(None),
@@ -199,10 +203,10 @@ fn read(path: &Path) -> Result<Option<Left>, String> {
         return Ok(None);
     }
     let mut text = String::new();
-    file.take(MAX).read_to_string(&mut text).map_err(|error| failed(&error))?;
+    file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(|error| failed(&error))?;
     let Content { place, token, addresses } = serde_json::from_str(&text).map_err(|error| failed(&error))?;
     let token = token.map(|path| TokenFile { path: path.into(), owner: found.uid() });
-    Ok(Some(Left { place: place.parse().map_err(|why: String| failed(&why))?, token, addresses }))
+    Ok(Some(FoundPlace { place: place.parse().map_err(|why: String| failed(&why))?, token, addresses }))
 }
 
 #[cfg(test)]
@@ -218,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_is_known_while_the_process_runs_and_only_of_the_last() {
+    fn the_place_file_is_valid_only_while_the_last_process_that_wrote_it_runs() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");
         assert_eq!(left(&path), Ok(None));
@@ -238,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_another_user_has_written_is_not_believed() {
+    fn a_place_file_that_another_user_owns_is_not_trusted() {
         use std::os::unix::fs::chown;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("admin.place");

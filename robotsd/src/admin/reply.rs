@@ -101,7 +101,7 @@ impl AdminReply {
 
     /// Returns the response to a request that failed because of a bug, such as a handler that
     /// panicked.
-    pub(super) fn fault(error: &impl Display) -> Self {
+    pub(super) fn internal_error(error: &impl Display) -> Self {
         Self::error(StatusCode::INTERNAL_SERVER_ERROR, &format!("robotsd failed with an internal error: {error}"))
     }
 

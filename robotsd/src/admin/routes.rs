@@ -16,7 +16,7 @@ use tower_robots::internals::Attribution;
 use tower_robots::live::{Enforcement, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
-use super::client::ROWS;
+use super::client::ROWS_PATH;
 use super::connection_slots::Urgency;
 use super::fleet_changes;
 use super::metrics;
@@ -34,31 +34,31 @@ pub(super) const ROUTES: &[Route] = &[
         now(Ok(AdminReply::redirect(if state.board.get().is_some() { "/board" } else { "/status" })))
     }),
     Route::reads("/livez", Need::Nothing, |state, _| now(Ok(alive(&state)))),
-    Route::reads("/readyz", Need::Nothing, |state, asked| now(ready(&state, &asked.query))),
-    Route::reads("/status", Need::Own, |state, asked| now(Ok(AdminReply::json(&status(&state, &asked.grant))))),
-    Route::reads("/metrics", Need::All(Read), |state, asked| Box::pin(metrics::answer(state, asked.fields))),
-    Route::reads("/history", Need::Site(Read), |state, asked| now(history(&state, &asked.query))),
-    Route::reads("/board", Need::Site(Read), |state, asked| Box::pin(board_page(state, asked))),
+    Route::reads("/readyz", Need::Nothing, |state, request| now(ready(&state, &request.query))),
+    Route::reads("/status", Need::Own, |state, request| now(Ok(AdminReply::json(&status(&state, &request.grant))))),
+    Route::reads("/metrics", Need::All(Read), |state, request| Box::pin(metrics::answer(state, request.fields))),
+    Route::reads("/history", Need::Site(Read), |state, request| now(history(&state, &request.query))),
+    Route::reads("/board", Need::Site(Read), |state, request| Box::pin(board_page(state, request))),
     Route::reads("/board.css", Need::Nothing, |_, _| now(Ok(AdminReply::css(style())))),
-    Route::reads("/board.json", Need::Site(Read), |state, asked| {
-        Box::pin(board(state, asked, |_, report| AdminReply::json(report)))
+    Route::reads("/board.json", Need::Site(Read), |state, request| {
+        Box::pin(board(state, request, |_, report| AdminReply::json(report)))
     }),
-    Route::reads("/board.csv", Need::Site(Read), |state, asked| {
-        Box::pin(board(state, asked, |_, report| AdminReply::csv(csv(report))))
+    Route::reads("/board.csv", Need::Site(Read), |state, request| {
+        Box::pin(board(state, request, |_, report| AdminReply::csv(csv(report))))
     }),
-    Route::reads(ROWS, Need::Site(Read), |state, asked| Box::pin(board_rows(state, asked))),
-    Route::records_first("/accept", Need::Site(Operate), |state, asked| Box::pin(accept(state, asked))),
-    Route::records_first("/rollback", Need::Site(Operate), |state, asked| Box::pin(roll_back(state, asked))),
-    Route::reads("/rollback/effect", Need::Site(Read), |state, asked| Box::pin(rollback_effect(state, asked))),
+    Route::reads(ROWS_PATH, Need::Site(Read), |state, request| Box::pin(board_rows(state, request))),
+    Route::records_first("/accept", Need::Site(Operate), |state, request| Box::pin(accept(state, request))),
+    Route::records_first("/rollback", Need::Site(Operate), |state, request| Box::pin(roll_back(state, request))),
+    Route::reads("/rollback/effect", Need::Site(Read), |state, request| Box::pin(rollback_effect(state, request))),
     Route {
         work: Urgency::Urgent,
-        ..Route::records_first("/enforce", Need::Site(Operate), |state, asked| Box::pin(enforce(state, asked)))
+        ..Route::records_first("/enforce", Need::Site(Operate), |state, request| Box::pin(enforce(state, request)))
     },
     Route::reads("/fleet", Need::All(Read), |state, _| Box::pin(fleet(state))),
-    Route::records_first("/fleet/init", Need::All(Admin), |state, asked| Box::pin(begin_fleet(state, asked))),
-    Route::records_first("/fleet/restore", Need::All(Admin), |state, asked| Box::pin(restore_fleet(state, asked))),
-    Route::changes("/upgrade", Need::Process(Admin), |state, asked| Box::pin(upgrade(state, asked))),
-    Route::changes("/reload", Need::Site(Operate), |state, asked| Box::pin(reload(state, asked))),
+    Route::records_first("/fleet/init", Need::All(Admin), |state, request| Box::pin(init_fleet(state, request))),
+    Route::records_first("/fleet/restore", Need::All(Admin), |state, request| Box::pin(restore_fleet(state, request))),
+    Route::changes("/upgrade", Need::Process(Admin), |state, request| Box::pin(upgrade(state, request))),
+    Route::changes("/reload", Need::Site(Operate), |state, request| Box::pin(reload(state, request))),
 ];
 
 pub(super) struct Route {
@@ -67,7 +67,7 @@ pub(super) struct Route {
     need: Need,
     /// Whether requests may use the reserved connection slots.
     pub(super) work: Urgency,
-    is_written_first: bool,
+    needs_audit_first: bool,
     pub(super) answer: Handler,
 }
 
@@ -93,15 +93,15 @@ pub(super) enum RouteKind {
     Changes,
 }
 
-type Handler = fn(Arc<ServerState>, Asked) -> Answering;
+type Handler = fn(Arc<ServerState>, RouteRequest) -> AnswerFuture;
 
-type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+type AnswerFuture = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
-fn now(answer: Answer) -> Answering {
+fn now(answer: Answer) -> AnswerFuture {
     Box::pin(std::future::ready(answer))
 }
 
-pub(super) struct Asked {
+pub(super) struct RouteRequest {
     pub(super) query: Query,
     pub(super) fields: HeaderMap,
     pub(super) grant: Grant,
@@ -110,7 +110,7 @@ pub(super) struct Asked {
 
 impl Route {
     const fn reads(path: &'static str, need: Need, answer: Handler) -> Self {
-        Self { path, kind: RouteKind::Reads, need, work: Urgency::Usual, is_written_first: false, answer }
+        Self { path, kind: RouteKind::Reads, need, work: Urgency::Usual, needs_audit_first: false, answer }
     }
 
     /// Creates a route for POST. Over TCP, requests also need the `Robotsd-Admin` field.
@@ -120,23 +120,23 @@ impl Route {
 
     /// Creates a route for a change whose audit record must be written first.
     const fn records_first(path: &'static str, need: Need, answer: Handler) -> Self {
-        Self { is_written_first: true, ..Self::changes(path, need, answer) }
+        Self { needs_audit_first: true, ..Self::changes(path, need, answer) }
     }
 
     /// Returns the right that a request needs. Turning enforcement off needs only the role
     /// `operate`, because an operator must be able to do this in an emergency.
     pub(super) fn need(&self, query: &Query) -> Need {
-        let starts_all = self.work == Urgency::Urgent && !query.stops() && query.site().is_none();
-        if starts_all { Need::Site(Admin) } else { self.need }
+        let turns_all_on = self.work == Urgency::Urgent && !query.turns_off() && query.site().is_none();
+        if turns_all_on { Need::Site(Admin) } else { self.need }
     }
 
     /// Reports whether the audit record must be written before the change. Turning enforcement off
     /// never waits for the audit.
-    pub(super) fn is_written_first(&self, query: &Query) -> bool {
-        self.is_written_first && !(self.work == Urgency::Urgent && query.stops())
+    pub(super) fn needs_audit_first(&self, query: &Query) -> bool {
+        self.needs_audit_first && !(self.work == Urgency::Urgent && query.turns_off())
     }
 
-    pub(super) const fn is_of_process(&self) -> bool {
+    pub(super) const fn is_process_wide(&self) -> bool {
         matches!(self.need, Need::Process(_))
     }
 }
@@ -202,7 +202,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         status = status.max(config);
     }
     for refused in state.config.report().refused {
-        if !refused.is_kept && state.began_without(&refused.path) {
+        if !refused.is_kept && state.missing_at_start(&refused.path) {
             status = status.max(sites);
         }
         lines.push(format!(
@@ -220,7 +220,7 @@ fn ready(state: &ServerState, query: &Query) -> Answer {
         }
         lines.extend(serving.sites.missing_parts());
         for site in serving.sites.without_robots() {
-            if state.began_without(&site.name) {
+            if state.missing_at_start(&site.name) {
                 status = status.max(sites);
             }
             lines.push(site.why);
@@ -253,7 +253,7 @@ fn status(state: &ServerState, grant: &Grant) -> StatusReport {
 
 /// Reloads the config and all robots.txt files, or only the robots.txt of the site in `?site=`, and
 /// waits for the outcome.
-async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+async fn reload(state: Arc<ServerState>, RouteRequest { query, .. }: RouteRequest) -> Answer {
     query.only(&["site"])?;
     serving(&state)?;
     let config = match query.value("site") {
@@ -272,7 +272,7 @@ async fn reload(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
     Ok(reply)
 }
 
-async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+async fn upgrade(state: Arc<ServerState>, RouteRequest { query, .. }: RouteRequest) -> Answer {
     query.only(&[])?;
     let report = state
         .upgrade()
@@ -285,14 +285,14 @@ async fn upgrade(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer 
 
 fn history(state: &ServerState, query: &Query) -> Answer {
     query.only(&["site"])?;
-    let site = query.needed("site", "NAME")?;
+    let site = query.required_value("site", "NAME")?;
     let report = serving(state)?.sites.history(&site).map_err(refused)?;
     Ok(AdminReply::json(&report))
 }
 
-async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
+async fn accept(state: Arc<ServerState>, RouteRequest { query, by, .. }: RouteRequest) -> Answer {
     query.only(&["site", "hash", "fleet"])?;
-    let (site, hash) = (query.needed("site", "NAME")?, version(&query.needed("hash", "HASH")?)?);
+    let (site, hash) = (query.required_value("site", "NAME")?, version(&query.required_value("hash", "HASH")?)?);
     match query.value("fleet") {
         Some(_) => fleet_changes::accept(serving(&state)?, &site, Some(hash.to_string()), &by).await,
         None => change(serving(&state)?, move |sites| sites.accept(&site, &hash, &by)).await,
@@ -301,18 +301,18 @@ async fn accept(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answ
 
 /// Rolls the site in `?site=` back to the previously accepted version. With `?fleet=`, rolls back
 /// all replicas. With `?hash=`, the replicas roll back to the version with this hash.
-async fn roll_back(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
+async fn roll_back(state: Arc<ServerState>, RouteRequest { query, by, .. }: RouteRequest) -> Answer {
     query.only(if query.value("fleet").is_some() { &["site", "fleet", "hash"] } else { &["site"] })?;
-    let (site, hash) = (query.needed("site", "NAME")?, query.value("hash").map(version).transpose()?);
+    let (site, hash) = (query.required_value("site", "NAME")?, query.value("hash").map(version).transpose()?);
     match query.value("fleet") {
         Some(_) => fleet_changes::accept(serving(&state)?, &site, hash.map(|hash| hash.to_string()), &by).await,
         None => change(serving(&state)?, move |sites| sites.roll_back(&site, &by)).await,
     }
 }
 
-async fn rollback_effect(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+async fn rollback_effect(state: Arc<ServerState>, RouteRequest { query, .. }: RouteRequest) -> Answer {
     query.only(&["site"])?;
-    let site = query.needed("site", "NAME")?;
+    let site = query.required_value("site", "NAME")?;
     change(serving(&state)?, move |sites| sites.rollback_effect(&site)).await
 }
 
@@ -322,14 +322,14 @@ fn version(written: &str) -> Result<VersionHashPrefix, AdminReply> {
 
 /// Turns enforcement on or off, for all sites or for the site in `?site=`. If the query contains
 /// `?mark=` (the ID of an off switch), the change affects the whole fleet.
-async fn enforce(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
+async fn enforce(state: Arc<ServerState>, RouteRequest { query, by, .. }: RouteRequest) -> Answer {
     query.only(&["to", "site", "mark"])?;
-    let to = match &*query.needed("to", "off or to=on")? {
+    let to = match &*query.required_value("to", "off or to=on")? {
         "off" => Enforcement::Off,
         "on" => Enforcement::On,
         other => return Err(AdminReply::bad_request(&format!("\"to\" is {other:?}: write to=off or to=on"))),
     };
-    let site = query.value("site").map(|_| query.needed("site", "NAME")).transpose()?;
+    let site = query.value("site").map(|_| query.required_value("site", "NAME")).transpose()?;
     let serving = serving(&state)?;
     let Some(mark) = query.value("mark").filter(|_| serving.sites.state.fleet.is_some()) else {
         return change(serving, move |sites| sites.enforce(site.as_deref(), to)).await;
@@ -349,19 +349,19 @@ async fn change(
     make: impl FnOnce(&Sites) -> Result<ChangeReport, ChangeError> + Send + 'static,
 ) -> Answer {
     let made = spawn_blocking(move || make(&serving.sites)).await;
-    let made = made.map_err(|error| AdminReply::fault(&format_args!("{error}: check `robotsd status`")))?;
+    let made = made.map_err(|error| AdminReply::internal_error(&format_args!("{error}: check `robotsd status`")))?;
     made.map(AdminReply::change).map_err(refused)
 }
 
 /// Maximum time that a request to `/fleet` waits for the store.
-const FRESH: Duration = Duration::from_millis(750);
+const STORE_TIMEOUT: Duration = Duration::from_millis(750);
 
 /// Returns the state of the fleet from the store. If the store does not respond in time, returns
 /// the state from the last successful read.
 async fn fleet(state: Arc<ServerState>) -> Answer {
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
-    let is_late = timeout(FRESH, fleet.look()).await.is_err();
+    let is_late = timeout(STORE_TIMEOUT, fleet.refresh()).await.is_err();
     let mut report = fleet.report();
     if is_late && report.state == ReplicaState::Current {
         report.state = ReplicaState::Stale;
@@ -369,21 +369,21 @@ async fn fleet(state: Arc<ServerState>) -> Answer {
             "{store}: the store did not respond within {limit} ms, so this report shows the state of the last \
              read",
             store = report.store,
-            limit = FRESH.as_millis()
+            limit = STORE_TIMEOUT.as_millis()
         );
         report.problems.push(late);
     }
     Ok(AdminReply::json(&report))
 }
 
-async fn begin_fleet(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+async fn init_fleet(state: Arc<ServerState>, RouteRequest { query, .. }: RouteRequest) -> Answer {
     query.only(&[])?;
     fleet_changes::written(fleet_changes::fleet_of(&*serving(&state)?)?.init().await)
 }
 
 /// Restores entries that the store has lost. `?repair=1` also replaces entries that cannot be
 /// parsed.
-async fn restore_fleet(state: Arc<ServerState>, Asked { query, by, .. }: Asked) -> Answer {
+async fn restore_fleet(state: Arc<ServerState>, RouteRequest { query, by, .. }: RouteRequest) -> Answer {
     query.only(&["repair"])?;
     let serving = serving(&state)?;
     let fleet = fleet_changes::fleet_of(&serving)?;
@@ -424,7 +424,7 @@ impl Query {
         self.value("site").filter(|site| !site.is_empty())
     }
 
-    fn stops(&self) -> bool {
+    fn turns_off(&self) -> bool {
         self.value("to") == Some("off")
     }
 
@@ -442,7 +442,7 @@ impl Query {
     }
 
     /// Returns the value of a required parameter. `what` describes the value in the error message.
-    fn needed(&self, name: &str, what: &str) -> Result<String, AdminReply> {
+    fn required_value(&self, name: &str, what: &str) -> Result<String, AdminReply> {
         match self.value(name) {
             Some(value) if !value.is_empty() => Ok(value.to_owned()),
             _ => Err(AdminReply::bad_request(&format!("the query must contain {name}={what}"))),
@@ -459,12 +459,12 @@ impl Query {
 }
 
 /// Maximum time that a request waits for the files of the board.
-const PATIENCE: Duration = Duration::from_secs(5);
+const BOARD_READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns the board. With `?fleet=1`, it covers all configured replicas that respond.
 async fn board(
     state: Arc<ServerState>,
-    Asked { query, grant, .. }: Asked,
+    RouteRequest { query, grant, .. }: RouteRequest,
     write: impl FnOnce(&ServerState, &BoardReport) -> AdminReply + Send + 'static,
 ) -> Answer {
     let wanted = board_query(&query)?;
@@ -485,7 +485,7 @@ async fn board(
     .await
 }
 
-async fn board_rows(state: Arc<ServerState>, Asked { query, .. }: Asked) -> Answer {
+async fn board_rows(state: Arc<ServerState>, RouteRequest { query, .. }: RouteRequest) -> Answer {
     let wanted = board_query(&query)?;
     read_board(state, move |state, board| AdminReply::json(&own_rows(state, board, &wanted))).await
 }
@@ -500,12 +500,12 @@ async fn read_board(
         serving(&state)?;
         return Err(AdminReply::unavailable("the board is disabled: set enabled = true in [board]"));
     };
-    let what = board.what_is_read();
+    let what = board.files_description();
     let late = |why: &str| {
-        let seconds = PATIENCE.as_secs();
+        let seconds = BOARD_READ_TIMEOUT.as_secs();
         AdminReply::unavailable(&format!("{what} could not be read in {seconds} seconds: {why}"))
     };
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + BOARD_READ_TIMEOUT;
     let reader = timeout_at(deadline, board.reader()).await;
     let reader = reader.map_err(|_| late("other requests are still reading these files"))?;
     let read = spawn_blocking(move || {
@@ -514,30 +514,38 @@ async fn read_board(
         read(&state, &board)
     });
     let read = timeout_at(deadline, read).await.map_err(|_| late("the disk is slow or does not respond"))?;
-    read.map_err(|error| AdminReply::fault(&error))
+    read.map_err(|error| AdminReply::internal_error(&error))
 }
 
 /// Allowed values of `?reload=`: the seconds until the browser reloads the board. Shorter intervals
 /// are useless, because the counts are up to five seconds old.
-const RELOADS: [&str; 2] = ["5", "60"];
+const RELOAD_SECONDS: [&str; 2] = ["5", "60"];
 
-async fn board_page(state: Arc<ServerState>, asked: Asked) -> Answer {
-    let (query, grant) = (board_query(&asked.query)?, asked.grant.clone());
-    let reload = asked.query.value("reload").map(|written| RELOADS.into_iter().find(|seconds| *seconds == written));
+async fn board_page(state: Arc<ServerState>, request: RouteRequest) -> Answer {
+    let (query, grant) = (board_query(&request.query)?, request.grant.clone());
+    let reload =
+        request.query.value("reload").map(|written| RELOAD_SECONDS.into_iter().find(|seconds| *seconds == written));
     let reload = reload.map(|known| {
         known.ok_or_else(|| {
             AdminReply::bad_request("\"reload\" must be a number of seconds: write reload=5 or reload=60")
         })
     });
     let reload = reload.transpose()?;
-    board(state, asked, move |state, report| {
+    board(state, request, move |state, report| {
         let serving = state.serving();
         let history = |site: &str| serving.as_ref()?.sites.history(site).ok();
         let histories: Vec<_> = report.sites.iter().filter_map(|site| history(&site.site)).collect();
         let status = status(state, &grant);
-        let has_others = query.is_of_fleet || serving.as_ref().is_some_and(|serving| serving.sites.is_of_fleet());
-        let page =
-            BoardPage { status: &status, board: report, histories: &histories, query: &query, has_others, reload };
+        let links_to_all_replicas =
+            query.is_of_fleet || serving.as_ref().is_some_and(|serving| serving.sites.is_of_fleet());
+        let page = BoardPage {
+            status: &status,
+            board: report,
+            histories: &histories,
+            query: &query,
+            links_to_all_replicas,
+            reload,
+        };
         AdminReply::page(page.to_string(), reload)
     })
     .await
@@ -571,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_there_once() {
+    fn every_route_has_a_unique_path() {
         for (number, route) in ROUTES.iter().enumerate() {
             assert!(route.path.starts_with('/'));
             assert!(ROUTES[..number].iter().all(|before| before.path != route.path), "{}", route.path);

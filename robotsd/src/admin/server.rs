@@ -28,16 +28,16 @@ use crate::date;
 use crate::log::{LogEvent, LogLevel};
 
 /// Timeout for the head of a request, and for its body.
-const READ: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Timeout for the whole connection. Reloading thousands of sites can take minutes.
-const WHOLE: Duration = Duration::from_secs(300);
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(300);
 
-const HEAD: usize = 16 * 1024;
-const FIELDS: usize = 64;
+const MAX_HEAD_BYTES: usize = 16 * 1024;
+const MAX_FIELDS: usize = 64;
 
 /// Maximum size of a request body, in bytes.
-const BODY: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
     let slots = Arc::clone(&listening.slots);
@@ -58,7 +58,7 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
                     let peer = peer(&socket, *origin);
                     let role = if peer.is_owner { PeerRole::Owner } else { PeerRole::Other };
                     if let Some(slot) = slots.take(role) {
-                        tokio::spawn(converse(socket, AccessRule::Socket(peer), Arc::clone(&state), slot));
+                        tokio::spawn(handle_connection(socket, AccessRule::Socket(peer), Arc::clone(&state), slot));
                     }
                 }
                 Err(error) => pause(&state, &error).await,
@@ -73,19 +73,19 @@ pub(crate) async fn serve(listening: OpenListener, state: Arc<ServerState>) {
 
 /// Returns the user who connected. If the kernel does not report the user, returns IDs that no
 /// config can contain.
-fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_of_supervisor }: SocketOrigin) -> SocketPeer {
+fn peer(socket: &tokio::net::UnixStream, SocketOrigin { owner, is_supervisor_socket }: SocketOrigin) -> SocketPeer {
     let Ok(peer) = socket.peer_cred() else {
-        return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_of_supervisor };
+        return SocketPeer { uid: u32::MAX, group: u32::MAX, is_owner: false, is_supervisor_socket };
     };
     let (uid, own) = (peer.uid(), rustix::process::geteuid().as_raw());
-    SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_of_supervisor }
+    SocketPeer { uid, group: peer.gid(), is_owner: uid == 0 || uid == own || Some(uid) == owner, is_supervisor_socket }
 }
 
 /// Logs the error and waits before the next connection is accepted. The usual cause is a lack of
 /// file descriptors, and a retry without a pause would fail again.
 async fn pause(state: &ServerState, error: &std::io::Error) {
     let message = format!("a connection could not be accepted: {error}");
-    state.log.say_at(LogLevel::Error, LogEvent::Admin, message);
+    state.log.write_message_at(LogLevel::Error, LogEvent::Admin, message);
     sleep(Duration::from_secs(1)).await;
 }
 
@@ -98,24 +98,24 @@ fn open_address(
 ) {
     let state = Arc::clone(state);
     let Some(certificates) = terms.config.certificates.clone() else {
-        tokio::spawn(converse(socket, AccessRule::Address(peer, terms), state, slot));
+        tokio::spawn(handle_connection(socket, AccessRule::Address(peer, terms), state, slot));
         return;
     };
     tokio::spawn(async move {
         let (slot, mut closing) = slot;
         let secured = tokio::select! {
-            secured = timeout(READ, certificates.secure(socket)) => secured,
+            secured = timeout(READ_TIMEOUT, certificates.secure(socket)) => secured,
             _ = &mut closing => return,
         };
         // After a failed handshake, nothing can be sent. The TLS library has already sent an alert.
         if let Ok(Ok((socket, certificate))) = secured {
             let access = AccessRule::Address(TcpPeer { certificate, ..peer }, terms);
-            converse(socket, access, state, (slot, closing)).await;
+            handle_connection(socket, access, state, (slot, closing)).await;
         }
     });
 }
 
-async fn converse<T>(
+async fn handle_connection<T>(
     socket: T,
     access: AccessRule,
     state: Arc<ServerState>,
@@ -133,15 +133,15 @@ async fn converse<T>(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(READ)
+        .header_read_timeout(READ_TIMEOUT)
         .keep_alive(false)
-        .max_buf_size(HEAD)
-        .max_headers(FIELDS)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .max_headers(MAX_FIELDS)
         .auto_date_header(date::is_clock_set())
         .serve_connection(TokioIo::new(socket), service);
     tokio::select! {
         // No response can be sent over a failed connection.
-        _ = timeout(WHOLE, connection) => {}
+        _ = timeout(CONNECTION_TIMEOUT, connection) => {}
         _ = &mut closing => {}
     }
 }
@@ -181,12 +181,12 @@ async fn admit(
     access.admit(head)?;
     let too_large =
         || AdminReply::error(StatusCode::PAYLOAD_TOO_LARGE, "the request has a body: send it without a body");
-    if body.size_hint().lower() > BODY as u64 {
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
         return Err(too_large());
     }
     // If the connection were closed before all received bytes are read, the client might not get
     // the response.
-    let read = timeout(READ, Limited::new(body, BODY).collect()).await;
+    let read = timeout(READ_TIMEOUT, Limited::new(body, MAX_BODY_BYTES).collect()).await;
     let late = |_| AdminReply::error(StatusCode::REQUEST_TIMEOUT, "the body was not received in time");
     read.map_err(late)?.map_err(|_| too_large())?;
     let Some(route) = route else {

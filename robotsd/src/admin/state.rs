@@ -39,7 +39,7 @@ pub(crate) struct ServerState {
     serving: ArcSwapOption<Serving>,
     /// Sites that had no robots.txt when the process began to serve, and included files whose sites
     /// were not served then.
-    began_without: OnceLock<BTreeSet<String>>,
+    missing_at_start: OnceLock<BTreeSet<String>>,
     requests: mpsc::Sender<ReloadWaiter>,
     upgrades: mpsc::Sender<UpgradeWaiter>,
     /// The last upgrade, and the identities of the files that it used.
@@ -101,7 +101,7 @@ impl ServerState {
             started: (SystemTime::now(), Instant::now()),
             phase: Mutex::new(Phase::Starting),
             serving: ArcSwapOption::empty(),
-            began_without: OnceLock::new(),
+            missing_at_start: OnceLock::new(),
             requests,
             upgrades,
             last_upgrade: Mutex::default(),
@@ -120,8 +120,8 @@ impl ServerState {
 
     /// Records the sites and listeners that are in service from now on. Also called after a reload
     /// has replaced the sites.
-    pub(crate) fn is_serving(&self, serving: Serving) {
-        self.began_without.get_or_init(|| {
+    pub(crate) fn set_serving(&self, serving: Serving) {
+        self.missing_at_start.get_or_init(|| {
             let refused = self.config.report().refused.into_iter();
             let refused = refused.filter(|refused| !refused.is_kept).map(|refused| refused.path);
             serving.sites.without_robots().into_iter().map(|site| site.name).chain(refused).collect()
@@ -135,11 +135,11 @@ impl ServerState {
 
     /// Reports whether this site had no robots.txt when the process began to serve. `site` may also
     /// be the path of an included file whose sites were not served.
-    pub(super) fn began_without(&self, site: &str) -> bool {
-        self.began_without.get().is_some_and(|names| names.contains(site))
+    pub(super) fn missing_at_start(&self, site: &str) -> bool {
+        self.missing_at_start.get().is_some_and(|names| names.contains(site))
     }
 
-    pub(crate) fn enter(&self, phase: Phase) {
+    pub(crate) fn set_phase(&self, phase: Phase) {
         *self.phase.lock() = phase;
     }
 
@@ -169,10 +169,10 @@ impl ServerState {
             self.requests.send(waiter).await.ok()?;
             outcome.await.ok()
         };
-        timeout(CONFIG_PATIENCE, requesting).await.unwrap_or_else(|_| {
+        timeout(CONFIG_RELOAD_TIMEOUT, requesting).await.unwrap_or_else(|_| {
             let message = format!(
                 "the config is still being read after {seconds} s: see the log for the outcome",
-                seconds = CONFIG_PATIENCE.as_secs()
+                seconds = CONFIG_RELOAD_TIMEOUT.as_secs()
             );
             Some(ReloadOutcome { outcome: "kept".to_owned(), message })
         })
@@ -215,9 +215,9 @@ impl ServerState {
         UpgradeFiles { program, config: version(Path::new(&self.config.report().path)) }
     }
 
-    /// Returns the status. `is_of_all` is true if the client may read all sites. If it is false,
+    /// Returns the status. `can_read_all` is true if the client may read all sites. If it is false,
     /// problems whose messages contain site names are left out.
-    pub(crate) fn report(&self, is_of_all: bool) -> StatusReport {
+    pub(crate) fn report(&self, can_read_all: bool) -> StatusReport {
         let serving = self.serving();
         let (notify, unnotified) = serving.as_ref().map(|serving| serving.sites.notify_report()).unwrap_or_default();
         let (since, clock) = self.started;
@@ -244,7 +244,7 @@ impl ServerState {
             notify,
             problems: [
                 self.problems(serving.as_deref()),
-                self.problems_of_sites(serving.as_deref().filter(|_| is_of_all)),
+                self.problems_of_sites(serving.as_deref().filter(|_| can_read_all)),
                 unnotified,
             ]
             .concat(),
@@ -258,7 +258,7 @@ impl ServerState {
     /// if the process is starting, or if there is no state directory.
     pub(super) fn is_state_writable(&self) -> Option<bool> {
         let is_writable = self.serving()?.sites.is_state_writable()?;
-        Some(is_writable && self.board.get().is_none_or(|board| board.is_written()))
+        Some(is_writable && self.board.get().is_none_or(|board| board.last_write_succeeded()))
     }
 
     /// Returns the problems whose messages contain no site names.
@@ -310,15 +310,15 @@ impl Serving {
     pub(super) fn write_metrics(&self, exposition: &mut Exposition) {
         exposition.sample(&family::CONNECTIONS_LIMIT, &[], self.edge.connections());
         let ListenerTraffic { labels, connections, siteless } = self.edge.listeners();
-        exposition.each_word(&family::CONNECTIONS, &[], "listener", labels.iter().zip(connections));
+        exposition.samples_by_label(&family::CONNECTIONS, &[], "listener", labels.iter().zip(connections));
         let errors = self.edge.traffic().errors.into_iter().map(|(kind, count)| (kind.as_str(), count));
-        exposition.each_word(&family::CONNECTION_ERRORS, &[], "reason", errors);
+        exposition.samples_by_label(&family::CONNECTION_ERRORS, &[], "reason", errors);
         write_responses(exposition, "", &siteless, &labels);
         let mut undecided = BTreeMap::<_, u64>::new();
         for (reason, count) in self.question_errors.iter().flat_map(|errors| errors.totals()) {
             *undecided.entry(reason).or_default() += count;
         }
-        exposition.each_word(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
+        exposition.samples_by_label(&family::QUESTIONS_UNDECIDED, &[], "reason", undecided);
         // If listeners have read different versions of the same certificate file, the earliest end
         // date counts.
         let mut ends = BTreeMap::<PathBuf, SystemTime>::new();
@@ -326,19 +326,19 @@ impl Serving {
             ends.entry(path).and_modify(|first| *first = dates.end.min(*first)).or_insert(dates.end);
         }
         for (path, end) in ends {
-            exposition.moment(&family::CERTIFICATE_EXPIRY, &[("path", &path.to_string_lossy())], end);
+            exposition.timestamp(&family::CERTIFICATE_EXPIRY, &[("path", &path.to_string_lossy())], end);
         }
         let mut rejected = BTreeMap::<PathBuf, bool>::new();
         for (path, why) in self.certificates.iter().flat_map(LiveCertificates::rejections) {
             *rejected.entry(path).or_default() |= why.is_some();
         }
         for (path, is_rejected) in rejected {
-            exposition.holds(&family::CERTIFICATE_REJECTED, &[("path", &path.to_string_lossy())], is_rejected);
+            exposition.flag(&family::CERTIFICATE_REJECTED, &[("path", &path.to_string_lossy())], is_rejected);
         }
         let sum =
             |count: fn(&AgentLookups) -> u64| self.agent_lookups.iter().map(|lookups| count(lookups)).sum::<u64>();
         let lookups = [("hit", sum(AgentLookups::hits)), ("miss", sum(AgentLookups::misses))];
-        exposition.each_word(&family::AGENT_CACHE_LOOKUPS, &[], "result", lookups);
+        exposition.samples_by_label(&family::AGENT_CACHE_LOOKUPS, &[], "result", lookups);
         self.sites.write_metrics(exposition, &labels);
     }
 
@@ -350,7 +350,7 @@ impl Serving {
 
 /// Maximum time that a request waits for a reload of the config. After this time, the next reload
 /// starts even if the previous reload has not ended.
-pub(crate) const CONFIG_PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const CONFIG_RELOAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) type ReloadWaiter = oneshot::Sender<ReloadOutcome>;
 

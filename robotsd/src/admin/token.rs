@@ -19,20 +19,21 @@ use crate::files;
 
 const PREFIX: &str = "rbd_";
 
-/// Number of hex digits in the random part. The checksum that follows it has [`CHECKED`] digits.
-const DIGITS: usize = 64;
-const CHECKED: usize = 8;
+/// Number of hex digits in the random part. The checksum that follows it has [`CHECKSUM_DIGITS`]
+/// digits.
+const SECRET_DIGITS: usize = 64;
+const CHECKSUM_DIGITS: usize = 8;
 
 /// Environment variable with the token. A token cannot be a command-line argument, because every
 /// user of the machine could see it in the process list.
-const TOKEN: &str = "ROBOTSD_TOKEN";
-const TOKEN_FILE: &str = "ROBOTSD_TOKEN_FILE";
+const TOKEN_VARIABLE: &str = "ROBOTSD_TOKEN";
+const TOKEN_FILE_VARIABLE: &str = "ROBOTSD_TOKEN_FILE";
 
 const MAX_BYTES: u64 = 4096;
 
 /// Returns a new token, and its hash for the config.
 pub(crate) fn new_token() -> Result<(String, String), String> {
-    let mut secret = [0; DIGITS / 2];
+    let mut secret = [0; SECRET_DIGITS / 2];
     let random = ring::default_provider().secure_random;
     random.fill(&mut secret).map_err(|_| "the system provides no randomness".to_owned())?;
     let token = with_checksum(&HEXLOWER.encode(&secret));
@@ -40,12 +41,12 @@ pub(crate) fn new_token() -> Result<(String, String), String> {
     Ok((token, hash))
 }
 
-/// Returns the token from the environment variables [`TOKEN`] and [`TOKEN_FILE`]; `None` if neither
-/// is set.
+/// Returns the token from the environment variables [`TOKEN_VARIABLE`] and [`TOKEN_FILE_VARIABLE`];
+/// `None` if neither is set.
 pub(super) fn token_of_environment() -> Result<Option<String>, String> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let (token, at) = match (variable(TOKEN), variable(TOKEN_FILE)) {
-        (Some(token), _) => (whole(&token), TOKEN.to_owned()),
+    let (token, at) = match (variable(TOKEN_VARIABLE), variable(TOKEN_FILE_VARIABLE)) {
+        (Some(token), _) => (valid_token(&token), TOKEN_VARIABLE.to_owned()),
         (None, None) => return Ok(None),
         (None, Some(path)) => {
             let read = read_token(Path::new(&path)).map_err(|error| format!("{path}: {error}"))?;
@@ -59,11 +60,11 @@ pub(super) fn token_of_environment() -> Result<Option<String>, String> {
 /// one valid token.
 fn read_token(path: &Path) -> io::Result<(Option<String>, Metadata)> {
     let (bytes, found) = files::read_at_most(path, MAX_BYTES)?;
-    Ok((whole(&String::from_utf8_lossy(&bytes)), found))
+    Ok((valid_token(&String::from_utf8_lossy(&bytes)), found))
 }
 
 #[derive(Debug)]
-pub(crate) struct KeptToken {
+pub(crate) struct StoredToken {
     pub(crate) token: String,
     /// Files that contain the token, the preferred file first. The list is never empty.
     pub(crate) files: Vec<PathBuf>,
@@ -81,7 +82,7 @@ pub(crate) struct KeptToken {
 /// # Errors
 ///
 /// Returns an error if the token cannot be stored in any file.
-pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
+pub(crate) fn ensure_local_token(files: &[PathBuf]) -> Result<StoredToken, String> {
     let found: Vec<_> = files.iter().map(|path| local_token(path)).collect();
     let is_secret = found.iter().all(Result::is_ok);
     let known = found.iter().flatten().flatten().next().filter(|_| is_secret);
@@ -101,7 +102,7 @@ pub(crate) fn keep_local_token(files: &[PathBuf]) -> Result<KeptToken, String> {
             }
         }
     }
-    if kept.is_empty() { Err(failures.join("; ")) } else { Ok(KeptToken { token, files: kept, replaced, failures }) }
+    if kept.is_empty() { Err(failures.join("; ")) } else { Ok(StoredToken { token, files: kept, replaced, failures }) }
 }
 
 fn write_local_token(path: &Path, token: &str) -> io::Result<()> {
@@ -145,20 +146,20 @@ impl TokenFile {
 }
 
 /// Removes white space around a token. Returns `None` if the string is not a valid token.
-fn whole(text: &str) -> Option<String> {
+fn valid_token(text: &str) -> Option<String> {
     let token = text.trim();
-    is_whole(token).then(|| token.to_owned())
+    is_valid_token(token).then(|| token.to_owned())
 }
 
-fn is_whole(token: &str) -> bool {
-    let digits = token.strip_prefix(PREFIX).and_then(|digits| digits.get(..DIGITS));
+fn is_valid_token(token: &str) -> bool {
+    let digits = token.strip_prefix(PREFIX).and_then(|digits| digits.get(..SECRET_DIGITS));
     digits.is_some_and(|digits| with_checksum(digits) == token)
 }
 
 fn with_checksum(digits: &str) -> String {
     let token = format!("{PREFIX}{digits}");
     let checksum = HEXLOWER.encode(&hmac_sha256::Hash::hash(token.as_bytes()));
-    token + &checksum[..CHECKED]
+    token + &checksum[..CHECKSUM_DIGITS]
 }
 
 #[cfg(test)]
@@ -166,16 +167,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_whole_or_it_is_noticed() {
+    fn an_incomplete_or_altered_token_is_detected() {
         let (token, hash) = new_token().unwrap();
-        assert!(is_whole(&token) && token.len() == PREFIX.len() + DIGITS + CHECKED, "{token}");
+        assert!(is_valid_token(&token) && token.len() == PREFIX.len() + SECRET_DIGITS + CHECKSUM_DIGITS, "{token}");
         assert_eq!(hash.len(), "sha256:".len() + 64);
         assert_ne!(new_token().unwrap().0, token);
         for end in 0..token.len() {
-            assert!(!is_whole(&token[..end]), "{end}");
+            assert!(!is_valid_token(&token[..end]), "{end}");
         }
         let other = if token.ends_with('0') { '1' } else { '0' };
-        assert!(!is_whole(&format!("{}{other}", &token[..token.len() - 1])));
-        assert!(!is_whole(&format!("{token}0")) && !is_whole("ä") && !is_whole("rbd_"));
+        assert!(!is_valid_token(&format!("{}{other}", &token[..token.len() - 1])));
+        assert!(!is_valid_token(&format!("{token}0")) && !is_valid_token("ä") && !is_valid_token("rbd_"));
     }
 }

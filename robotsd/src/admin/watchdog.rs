@@ -24,12 +24,12 @@ use tokio::runtime::Handle;
 use crate::log::{Log, LogEvent, LogLevel};
 use crate::metrics::{Exposition, family};
 
-const BEAT: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Number of tasks in a row that an event loop must miss to count as stalled. The watchdog counts
 /// tasks instead of seconds, because time also passes while the process is stopped or the machine
 /// sleeps.
-const MISSED: u64 = 3;
+const STALL_THRESHOLD: u64 = 3;
 
 #[derive(Debug, Default)]
 pub(crate) struct Watchdog {
@@ -64,8 +64,8 @@ impl Watchdog {
         watchdog.loops.get_or_init(|| loops.into_iter().map(watched).collect());
         let (guard, ended) = channel::<Infallible>();
         let watch = move || {
-            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
-                watchdog.loops.get().into_iter().flatten().for_each(|watched| watched.beat(&log));
+            while ended.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                watchdog.loops.get().into_iter().flatten().for_each(|watched| watched.check_loop(&log));
             }
         };
         thread::Builder::new().name("robotsd-watchdog".to_owned()).spawn(watch)?;
@@ -77,9 +77,9 @@ impl Watchdog {
         let (watchdog, log, usual) = (Arc::clone(self), log.clone(), std::panic::take_hook());
         std::panic::set_hook(Box::new(move |panic| {
             usual(panic);
-            let message = described(panic);
+            let message = panic_message(panic);
             watchdog.panics.fetch_add(1, Ordering::Relaxed);
-            log.say(LogEvent::Panic, message.clone());
+            log.write_message(LogEvent::Panic, message.clone());
             *watchdog.last_panic.lock() = Some(message);
             // If the control thread panics, the process ends, so the message must be written to the
             // log immediately.
@@ -112,7 +112,7 @@ impl Watchdog {
         exposition.sample(&family::PANICS, &[], self.panics.load(Ordering::Relaxed));
         // The control thread is included, although it cannot send the metrics while it is stalled.
         for watched in self.loops() {
-            exposition.holds(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
+            exposition.flag(&family::WORKER_STALLED, &[("worker", &watched.thread)], watched.is_stalled());
         }
     }
 
@@ -122,14 +122,14 @@ impl Watchdog {
 }
 
 impl EventLoop {
-    fn beat(&self, log: &Log) {
+    fn check_loop(&self, log: &Log) {
         if self.is_awaited.swap(true, Ordering::Relaxed) {
-            if self.missed.fetch_add(1, Ordering::Relaxed) + 1 == MISSED {
-                log.say(LogEvent::Stalled, self.problem());
+            if self.missed.fetch_add(1, Ordering::Relaxed) + 1 == STALL_THRESHOLD {
+                log.write_message(LogEvent::Stalled, self.problem());
             }
             return;
         }
-        let goes_on = self.is_stalled().then(|| {
+        let recovery_message = self.is_stalled().then(|| {
             format!(
                 "the thread {thread} works again, after it was stalled for {seconds} s",
                 thread = self.thread,
@@ -139,19 +139,19 @@ impl EventLoop {
         // The count is reset before the message is logged, because an operator who has read the
         // message must not see the stall in the status any more.
         self.missed.store(0, Ordering::Relaxed);
-        if let Some(message) = goes_on {
-            log.say_at(LogLevel::Info, LogEvent::Stalled, message);
+        if let Some(message) = recovery_message {
+            log.write_message_at(LogLevel::Info, LogEvent::Stalled, message);
         }
         let is_awaited = Arc::clone(&self.is_awaited);
         self.runtime.spawn(async move { is_awaited.store(false, Ordering::Relaxed) });
     }
 
     fn is_stalled(&self) -> bool {
-        self.missed.load(Ordering::Relaxed) >= MISSED
+        self.missed.load(Ordering::Relaxed) >= STALL_THRESHOLD
     }
 
     fn seconds(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed) * BEAT.as_secs()
+        self.missed.load(Ordering::Relaxed) * CHECK_INTERVAL.as_secs()
     }
 
     fn problem(&self) -> String {
@@ -164,7 +164,7 @@ impl EventLoop {
     }
 }
 
-fn described(panic: &PanicHookInfo<'_>) -> String {
+fn panic_message(panic: &PanicHookInfo<'_>) -> String {
     let (thread, payload) = (thread::current(), panic.payload());
     let message = payload.downcast_ref::<&str>().copied();
     let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");

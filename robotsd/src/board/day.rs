@@ -108,13 +108,13 @@ impl DayRows {
         self.visitors.merge(&other.visitors);
     }
 
-    pub(super) fn is_room(&self) -> bool {
+    pub(super) fn can_add_period(&self) -> bool {
         self.watches.len() + self.lost.len() < MAX_TIMES
     }
 
     /// Removes the oldest watches if there are more watches and lost times than a file may contain.
     /// The period of each removed watch is recorded as lost.
-    pub(super) fn bound(&mut self) {
+    pub(super) fn limit_periods(&mut self) {
         let surplus = (self.watches.len() + self.lost.len()).saturating_sub(MAX_TIMES);
         if surplus == 0 {
             return;
@@ -122,9 +122,9 @@ impl DayRows {
         // In addition to the surplus, a quarter of `MAX_TIMES` is removed. Otherwise, the next
         // watch would exceed the limit again.
         self.watches.sort_by_key(|watch| (watch.to, watch.from));
-        let given_up = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
-        let given_up = given_up.map(|watch| Lost { from: watch.from, to: watch.to });
-        let all = given_up.chain(self.lost.drain(..));
+        let dropped = self.watches.drain(..(surplus + MAX_TIMES / 4).min(self.watches.len()));
+        let dropped = dropped.map(|watch| Lost { from: watch.from, to: watch.to });
+        let all = dropped.chain(self.lost.drain(..));
         self.lost = all.reduce(Lost::and).into_iter().collect();
     }
 
@@ -150,9 +150,9 @@ impl DayRows {
 
     /// Reports whether the values in these rows are valid. Invalid values show that the file is
     /// damaged.
-    pub(super) fn is_sound(&self) -> bool {
-        let are_hours = self.rows.iter().all(|(key, row)| is_sound(key, row, HOUR));
-        are_hours && self.days.iter().all(|(key, row)| is_sound(key, row, DAY))
+    pub(super) fn is_valid(&self) -> bool {
+        let are_hours = self.rows.iter().all(|(key, row)| is_valid(key, row, HOUR));
+        are_hours && self.days.iter().all(|(key, row)| is_valid(key, row, DAY))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -167,7 +167,7 @@ impl DayRows {
     /// Marks the whole day as lost, because records of a damaged file must not be evidence against
     /// a crawler. A fetch on this day could also be used to judge requests on a later day, so the
     /// versions of all fetches are removed.
-    pub(super) fn doubt(&mut self, day: Second) {
+    pub(super) fn mark_day_lost(&mut self, day: Second) {
         self.watches.clear();
         self.lost.clear();
         self.site.iter_mut().for_each(|site| site.sees_all = false);
@@ -257,23 +257,23 @@ pub(super) fn parse(bytes: &[u8], day: Second) -> (DayRows, Damage) {
         at += line.len();
         let parsed = if line.len() > MAX_LINE_LENGTH { None } else { serde_json::from_slice(line).ok() };
         match parsed {
-            Some(Line::Site { site, requested, visitors }) if requested.is_sound() && visitors.is_sound(day) => {
+            Some(Line::Site { site, requested, visitors }) if requested.is_valid() && visitors.is_valid(day) => {
                 rows.site = Some(site);
                 rows.visitors.merge(&visitors);
                 if !requested.is_empty() {
                     rows.requested.entry(day).or_default().merge(&requested);
                 }
             }
-            Some(Line::Watch(watch)) if watch.from <= watch.to && day_of(watch.to) == day && rows.is_room() => {
+            Some(Line::Watch(watch)) if watch.from <= watch.to && day_of(watch.to) == day && rows.can_add_period() => {
                 watch::merge(&mut rows.watches, &[watch]);
             }
-            Some(Line::Lost(lost)) if rows.is_room() => rows.lost.push(lost),
-            Some(Line::Hour { key, row }) if day_of(key.begin) == day && is_sound(&key, &row, HOUR) => {
+            Some(Line::Lost(lost)) if rows.can_add_period() => rows.lost.push(lost),
+            Some(Line::Hour { key, row }) if day_of(key.begin) == day && is_valid(&key, &row, HOUR) => {
                 rows.rows.entry(key).or_default().merge(&row);
             }
             Some(Line::Day { day: begin, crawler, identity, row }) => {
                 let key = RowKey { begin, crawler, identity };
-                if begin == day && is_sound(&key, &row, DAY) {
+                if begin == day && is_valid(&key, &row, DAY) {
                     rows.days.entry(key).or_default().merge(&row);
                 } else {
                     damage = Damage::Some;
@@ -285,13 +285,13 @@ pub(super) fn parse(bytes: &[u8], day: Second) -> (DayRows, Damage) {
     }
     let is_whole = end.is_some_and(|(begin, after, hash)| after == bytes.len() && hash == hash_of(&bytes[..begin]));
     if !is_whole || damage == Damage::Some {
-        rows.doubt(day);
+        rows.mark_day_lost(day);
         return (rows, Damage::Some);
     }
     (rows, Damage::None)
 }
 
-fn is_sound(key: &RowKey, row: &Row, length: Second) -> bool {
+fn is_valid(key: &RowKey, row: &Row, length: Second) -> bool {
     let is_within = |first: Second, last: Second| first <= last && key.begin <= first && last - key.begin < length;
     let are_names = |names: &[String]| names.len() <= MAX_LIST_LENGTH && names.iter().all(|name| is_name(name));
     [row.reads.len(), row.cases.len(), row.lines.len()].iter().all(|length| *length <= MAX_LIST_LENGTH)

@@ -14,7 +14,7 @@ use std::{fs, io};
 use tower_robots::internals::folder_name;
 
 use super::day::{self, Damage, DayRows, SiteLine};
-use super::row::{DAY, Second, date_of, day_named, day_of};
+use super::row::{DAY, Second, date_of, day_of, parse_day};
 use super::watch::Lost;
 use crate::files;
 
@@ -22,15 +22,15 @@ const FOLDER: &str = "board";
 
 /// Name of a file in [`FOLDER`] that contains a date. Hourly rows of all days before this date are
 /// already merged into daily rows.
-const FOLDED: &str = "folded";
+const FOLDED_FILE: &str = "folded";
 
 /// Maximum number of bytes that a query reads per site. When the limit is reached, all older days
 /// count as lost.
 const MAX_READ_BYTES: u64 = 256 << 20;
 
 /// Maximum number of attempts to lock the folder.
-const MAX_TRIES: usize = 200;
-const TRY_AGAIN: Duration = Duration::from_millis(10);
+const MAX_LOCK_TRIES: usize = 200;
+const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
@@ -44,9 +44,9 @@ pub(crate) struct Retention {
 
 #[derive(Debug)]
 pub(crate) enum Added {
-    Whole,
+    Complete,
     /// The rows were added. The old file was damaged, and keeping a copy of it failed.
-    WithoutEvidence(io::Error),
+    WithoutDamagedCopy(io::Error),
 }
 
 #[derive(Debug)]
@@ -120,8 +120,8 @@ impl History {
             Self::Memory(days) => {
                 let all = days.entry((site.to_owned(), day)).or_default();
                 all.merge(rows);
-                all.bound();
-                Ok(Added::Whole)
+                all.limit_periods();
+                Ok(Added::Complete)
             }
             Self::Files(folder) => rewrite(&path_of(folder, site, day), day, |all| all.merge(rows)),
         }
@@ -133,10 +133,10 @@ impl History {
     pub(crate) fn lock(&self) -> Option<fs::File> {
         if let Self::Files(folder) = self {
             let folder = fs::File::open(folder).ok()?;
-            for _ in 0..MAX_TRIES {
+            for _ in 0..MAX_LOCK_TRIES {
                 match rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
                     Ok(()) => return Some(folder),
-                    Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(TRY_AGAIN),
+                    Err(rustix::io::Errno::WOULDBLOCK) => std::thread::sleep(LOCK_RETRY_DELAY),
                     Err(_) => return None,
                 }
             }
@@ -164,7 +164,7 @@ impl History {
         let oldest = day_of(now.saturating_sub(retention.days));
         match self {
             Self::Memory(days) => {
-                refuse_jump(days.keys().map(|(_, day)| *day), day_of(now), oldest)?;
+                refuse_clock_jump(days.keys().map(|(_, day)| *day), day_of(now), oldest)?;
                 days.retain(|(_, day), _| *day >= oldest);
                 let first = day_of(now.saturating_sub(retention.hours));
                 days.iter_mut().filter(|((_, day), _)| *day < first).for_each(|(_, rows)| rows.fold());
@@ -182,20 +182,20 @@ impl History {
                     (one.day, other.bytes, &one.path).cmp(&(other.day, one.bytes, &other.path))
                 });
                 let today = day_of(now);
-                refuse_jump(files.iter().map(|file| file.day), today, oldest)?;
+                refuse_clock_jump(files.iter().map(|file| file.day), today, oldest)?;
                 let mut size: u64 = files.iter().map(|file| file.bytes).sum();
                 // If a file cannot be deleted, newer files of its site are kept, because a gap
                 // between the remaining days could hide fetches that excuse a crawler.
                 let mut failed = Ok(());
-                let mut stays = HashSet::new();
+                let mut kept_folders = HashSet::new();
                 for DayFile { day, bytes, path } in files {
                     let is_surplus = size > retention.size && day < today;
-                    if (day < oldest || is_surplus) && !stays.contains(path.parent().unwrap_or(&path)) {
+                    if (day < oldest || is_surplus) && !kept_folders.contains(path.parent().unwrap_or(&path)) {
                         match fs::remove_file(&path) {
                             Ok(()) => size -= bytes,
                             Err(error) => {
                                 failed = failed.and(Err(error));
-                                stays.extend(path.parent().map(Path::to_owned));
+                                kept_folders.extend(path.parent().map(Path::to_owned));
                             }
                         }
                     }
@@ -216,8 +216,8 @@ impl History {
     /// Merges the hourly rows of a file into daily rows. Blocks the thread.
     pub(super) fn fold(&mut self, file: &DayFile) -> io::Result<Added> {
         match day::read(&file.path, file.day) {
-            Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Whole),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Whole),
+            Ok((rows, Damage::None, _)) if rows.rows.is_empty() => Ok(Added::Complete),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Added::Complete),
             _ => rewrite(&file.path, file.day, DayRows::fold),
         }
     }
@@ -225,7 +225,7 @@ impl History {
 
 /// Returns an error if the retention would delete the files of all days before today. In this case,
 /// the system clock has probably jumped ahead.
-fn refuse_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
+fn refuse_clock_jump(days: impl Iterator<Item = Second>, today: Second, oldest: Second) -> io::Result<()> {
     match days.filter(|day| *day < today).max() {
         Some(newest) if newest < oldest => Err(io::Error::other(format!(
             "the newest file before today is from {day}, so all files before today would be removed as too old: check \
@@ -246,9 +246,9 @@ pub(super) struct DayFile {
 /// Returns the files of days before `before`, except files that are known to contain only daily
 /// rows. Blocks the thread.
 pub(super) fn unfolded(folder: &Path, before: Second) -> io::Result<Vec<DayFile>> {
-    // If the file `FOLDED` contains no valid date, every file of the board is read. This is
+    // If the file `FOLDED_FILE` contains no valid date, every file of the board is read. This is
     // harmless, because folding does not change a folded file.
-    let mark = fs::read_to_string(folder.join(FOLDED)).ok().and_then(|mark| day_named(mark.trim()));
+    let mark = fs::read_to_string(folder.join(FOLDED_FILE)).ok().and_then(|mark| parse_day(mark.trim()));
     let from = mark.unwrap_or(0);
     if from >= before {
         return Ok(Vec::new());
@@ -264,7 +264,7 @@ pub(super) fn mark_folded(folder: &Path, before: Second) -> io::Result<()> {
     if !folder.is_dir() {
         return Ok(());
     }
-    files::replace(&folder.join(FOLDED), (date_of(before) + "\n").as_bytes())
+    files::replace(&folder.join(FOLDED_FILE), (date_of(before) + "\n").as_bytes())
 }
 
 fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<DayFile>> {
@@ -273,7 +273,7 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
         for entry in fs::read_dir(site)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            let Some(day) = name.get(..10).and_then(day_named).filter(|day| is_wanted(*day)) else { continue };
+            let Some(day) = name.get(..10).and_then(parse_day).filter(|day| is_wanted(*day)) else { continue };
             files.push(DayFile { day, bytes: entry.metadata()?.len(), path: entry.path() });
         }
     }
@@ -281,7 +281,7 @@ fn files(folder: &Path, is_wanted: impl Fn(Second) -> bool) -> io::Result<Vec<Da
 }
 
 fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::Result<Added> {
-    let (mut all, mut added) = (DayRows::default(), Added::Whole);
+    let (mut all, mut added) = (DayRows::default(), Added::Complete);
     match day::read(path, day) {
         Ok((rows, damage, _)) => {
             all = rows;
@@ -290,14 +290,14 @@ fn rewrite(path: &Path, day: Second, change: impl FnOnce(&mut DayRows)) -> io::R
                 // added later.
                 all.site = None;
                 // The new rows are written even if no copy of the damaged file can be kept.
-                added = keep_damaged_copy(path).map_or_else(Added::WithoutEvidence, |()| Added::Whole);
+                added = keep_damaged_copy(path).map_or_else(Added::WithoutDamagedCopy, |()| Added::Complete);
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     change(&mut all);
-    all.bound();
+    all.limit_periods();
     day::write(path, &all)?;
     Ok(added)
 }
@@ -343,7 +343,7 @@ fn site_of(folder: &Path) -> Option<String> {
 }
 
 fn site_line(path: &Path) -> Option<SiteLine> {
-    let day = path.file_stem().and_then(|stem| day_named(stem.to_str()?))?;
+    let day = path.file_stem().and_then(|stem| parse_day(stem.to_str()?))?;
     day::read(path, day).ok()?.0.site
 }
 
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_added_is_the_sum_on_the_disk_and_in_memory() {
+    fn added_rows_are_summed_on_disk_and_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         for mut history in [History::below(folder.path()), History::memory()] {
             history.add("shop", DAY_ONE, &rows("a", 1)).unwrap();
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_costs_no_other() {
+    fn a_damaged_line_loses_no_other_line_and_the_damaged_file_is_copied() {
         let folder = tempfile::tempdir().unwrap();
         let mut history = History::below(folder.path());
         history.add("shop", DAY_ONE, &rows("a", 1)).unwrap();
@@ -403,7 +403,7 @@ mod tests {
         assert_eq!(kept.rows.keys().map(|key| &*key.crawler).collect::<Vec<_>>(), ["a", "b"]);
         assert_eq!(kept.lost, [Lost { from: DAY_ONE, to: DAY_ONE + DAY }]);
         let damaged = fs::read(&path).unwrap();
-        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Complete)));
         let kept = day(&history, "shop", DAY_ONE);
         assert_eq!(kept.rows.values().map(|row| row.allowed).collect::<Vec<_>>(), [1, 6]);
         assert_eq!(kept.lost.len(), 1, "the lost time is kept");
@@ -422,13 +422,13 @@ mod tests {
         // A symbolic link into a missing folder occupies the path of the copy.
         let copy = path.with_extension("jsonl.damaged");
         std::os::unix::fs::symlink(folder.path().join("no/such/folder"), &copy).unwrap();
-        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutEvidence(_))));
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::WithoutDamagedCopy(_))));
         assert_eq!(day(&history, "shop", DAY_ONE).rows.len(), 2);
-        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Whole)));
+        assert!(matches!(history.add("shop", DAY_ONE, &rows("b", 5)), Ok(Added::Complete)));
     }
 
     #[test]
-    fn what_is_old_or_too_large_is_given_up_from_the_oldest_on() {
+    fn old_days_and_days_above_the_size_limit_are_deleted_oldest_first() {
         let folder = tempfile::tempdir().unwrap();
         for mut history in [History::below(folder.path()), History::memory()] {
             for day in 0..10 {
@@ -453,7 +453,7 @@ mod tests {
 
     /// The largest files of a day are deleted first. Today's files are never deleted.
     #[test]
-    fn a_small_site_does_not_pay_for_a_large_one() {
+    fn the_files_of_a_large_site_are_deleted_before_those_of_a_small_site() {
         let folder = tempfile::tempdir().unwrap();
         let mut history = History::below(folder.path());
         for day in [DAY_ONE, DAY_ONE + DAY] {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_ahead_gives_nothing_up() {
+    fn a_clock_that_jumps_ahead_deletes_no_history() {
         let folder = tempfile::tempdir().unwrap();
         for mut history in [History::below(folder.path()), History::memory()] {
             let retention = Retention { hours: 20 * DAY, days: 20 * DAY, size: 1 << 20 };

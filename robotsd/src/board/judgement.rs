@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_read_judges() {
+    fn a_request_is_judged_by_the_last_read_before_it() {
         for (reads, hour, want) in [
             (vec![], 50, ReadJudgement::Unread),
             (vec![read("2", 40)], 50, ReadJudgement::Ignored),
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_at_another_origin_or_of_the_same_second_accuses_no_crawler() {
+    fn a_read_at_another_origin_or_in_the_same_second_does_not_count_against_a_crawler() {
         let elsewhere = Reading { origin: "https://b.test", ..read("2", 40) };
         assert_eq!(judge(&case(50), &[elsewhere], &[]), ReadJudgement::Unread);
         assert_eq!(judge(&case(50), &[read("2", 50)], &[]), ReadJudgement::Undecided);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_others_of_the_operator_only_excuse() {
+    fn reads_by_other_crawlers_of_the_operator_can_only_excuse_a_crawler() {
         let other = |version| Reading { reader: Reader::Operator, ..read(version, 45) };
         assert_eq!(judge(&case(50), &[other("2")], &[]), ReadJudgement::Unread);
         assert_eq!(judge(&case(50), &[read("2", 40), other("1")], &[]), ReadJudgement::NotNewest);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_that_may_have_been_missed_excuses() {
+    fn a_read_that_may_have_been_missed_excuses_a_crawler() {
         let gap = |from, to, version: Option<&str>| Gap {
             from: START + from * HOUR,
             to: START + to * HOUR,

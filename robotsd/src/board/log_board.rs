@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use super::day::DayRows;
-use super::recorder::{Counted, UNKNOWN};
+use super::recorder::{Counted, OTHER_CRAWLERS};
 use super::report::SiteBoard;
 use super::row::{ClaimResult, DAY, HOUR, RowKey, Second, hour_of};
 use super::summary::{Evidence, Period, sum_up};
@@ -75,7 +75,7 @@ impl LogBoard {
         let mut is_lost = counted.lost > 0;
         for (mut key, row) in counted.rows {
             if row.operator.is_empty() && !self.names.admit(key.begin, &key.crawler) {
-                UNKNOWN.clone_into(&mut key.crawler);
+                OTHER_CRAWLERS.clone_into(&mut key.crawler);
             }
             if self.rows.rows.len() >= MAX_HOURLY {
                 self.rows.fold();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_in_force_in_a_silence_is_certain_from_one_version_to_the_next() {
+    fn the_version_in_force_during_a_log_gap_is_known_between_changes() {
         let mut times = LoggedTimes::default();
         for at in [100, 3_000, 6_500, 20_000, 20_010, 90_000] {
             times.note(at);

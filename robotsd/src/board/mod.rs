@@ -43,12 +43,12 @@ pub(crate) use self::judgement::{Disallowed, MAX_VERSIONS, UsableVersion, VERSIO
 pub(crate) use self::log_board::{LogBoard, LoggedTimes};
 pub(crate) use self::page::{BoardPage, style};
 pub(crate) use self::recorder::{
-    Counted, CrawlerRequest, RowScratch, SiteRecorders, cut, standing, write_origin, written as version_name,
+    Counted, CrawlerRequest, RowScratch, SiteRecorders, claim_result, cut, write_origin, written as version_name,
 };
 pub(crate) use self::referrals::{OperatorBalance, TakenPages};
 pub(crate) use self::row::{Done, Second, date_of, seconds, written as seconds_in_words};
 pub(crate) use self::summary::Evidence;
-pub(crate) use self::table::{Board, SiteMoment};
+pub(crate) use self::table::{Board, SiteUpdate};
 pub(crate) use self::view::{BoardQuery, BoardSpan, ReplicaRows, join, merge};
 pub(crate) use self::watch::Sight;
 pub(crate) use crate::counting::{is_page, service_of};

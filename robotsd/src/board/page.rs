@@ -21,10 +21,10 @@ use crate::render::{shell_line, short_hash};
 use crate::report::{HistoryReport, NextStep, RequestsReport, SiteReport, StatusReport, is_of};
 
 /// Maximum number of robots.txt lines per site. `/board.json` contains more.
-const LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// Maximum number of reloads per site. The page shows the newest reloads.
-const RELOADS: usize = 10;
+const MAX_RELOADS: usize = 10;
 
 /// Maximum number of sites whose details are shown. If there are more sites, the page contains only
 /// the table of sites, with a link to the page of each site.
@@ -39,7 +39,7 @@ pub(crate) struct BoardPage<'a> {
     pub(crate) histories: &'a [HistoryReport],
     pub(crate) query: &'a BoardQuery,
     /// Whether to link to the board of all replicas.
-    pub(crate) has_others: bool,
+    pub(crate) links_to_all_replicas: bool,
     /// Seconds until the browser reloads the page; `None` if the browser does not reload it.
     pub(crate) reload: Option<&'static str>,
 }
@@ -104,9 +104,9 @@ impl<'a> BoardPage<'a> {
         };
         let every = BoardQuery { site: None, ..query.clone() };
         let every = query.site.as_ref().map(|_| (target(&every, reload), false, "Every site"));
-        let turned = BoardQuery { is_of_fleet: !query.is_of_fleet, ..query.clone() };
+        let toggled = BoardQuery { is_of_fleet: !query.is_of_fleet, ..query.clone() };
         let words = if query.is_of_fleet { "This replica alone" } else { "All replicas" };
-        let replicas = self.has_others.then(|| (target(&turned, reload), false, words));
+        let replicas = self.links_to_all_replicas.then(|| (target(&toggled, reload), false, words));
         spans.into_iter().chain([other]).chain(every).chain(replicas).collect()
     }
 
@@ -325,7 +325,7 @@ fn is_live(line: &LineBoard, reports: &[&SiteReport]) -> bool {
 
 /// Draws a bar for the hits of a robots.txt line. The line with the most hits has the longest bar.
 fn bar_of(line: &LineBoard, site: &SiteBoard) -> Markup {
-    bar(&[("disallowed", line.hits)], site.lines.iter().take(LINES).map(|line| line.hits).max().unwrap_or(0))
+    bar(&[("disallowed", line.hits)], site.lines.iter().take(MAX_LINES).map(|line| line.hits).max().unwrap_or(0))
 }
 
 fn hits_by_crawler(line: &LineBoard) -> String {
@@ -355,11 +355,12 @@ mod tests {
         .unwrap();
         let status = StatusReport { sites, ..status };
         let query = BoardQuery::default();
-        BoardPage { status: &status, board, histories: &[], query: &query, has_others: false, reload: None }.to_string()
+        BoardPage { status: &status, board, histories: &[], query: &query, links_to_all_replicas: false, reload: None }
+            .to_string()
     }
 
     #[test]
-    fn no_name_leaves_its_place() {
+    fn hostile_names_are_escaped_in_the_page() {
         const HOSTILE: &str = "<script>alert('1')</script>\"\u{202e}";
         let line =
             LineBoard { version: HOSTILE.into(), line: 3, pattern: HOSTILE.into(), hits: 1, crawlers: Vec::new() };
@@ -388,7 +389,7 @@ mod tests {
     /// Only disallowed requests of search engines are red, because AI crawlers are usually blocked
     /// on purpose.
     #[test]
-    fn search_engines_stand_apart_from_ai_crawlers_and_impostors_from_both() {
+    fn the_page_separates_search_engines_ai_crawlers_and_impostors() {
         let crawler = |category: &str, identity: &str| CrawlerBoard {
             crawler: format!("{identity} {category}"),
             category: category.into(),
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn several_sites_are_a_table_sorted_by_traffic() {
+    fn several_sites_are_shown_in_a_table_sorted_by_traffic() {
         let site = |name: &str, requests| {
             let crawlers = vec![CrawlerBoard { allowed: requests, ..CrawlerBoard::default() }];
             SiteBoard { site: name.into(), crawlers, ..SiteBoard::default() }
@@ -443,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_whose_version_waits_looks_unlike_one_that_is_live() {
+    fn a_site_with_a_pending_version_has_another_badge_than_a_live_site() {
         let report = |state: &str, enforcement: &str| SiteReport {
             state: state.into(),
             enforcement: enforcement.into(),

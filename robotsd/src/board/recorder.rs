@@ -28,10 +28,10 @@ const MAX_ROWS: usize = 4096;
 /// Maximum number of unregistered crawlers that are counted by name: in the counts of each worker,
 /// and in each hour of a site on the board. Without a limit, clients could fill the board with
 /// invented names.
-pub(super) const MAX_UNKNOWN: usize = 64;
+pub(super) const MAX_UNREGISTERED: usize = 64;
 
-/// Name of the row for all unregistered crawlers beyond [`MAX_UNKNOWN`].
-pub(super) const UNKNOWN: &str = "other crawlers";
+/// Name of the row for all unregistered crawlers beyond [`MAX_UNREGISTERED`].
+pub(super) const OTHER_CRAWLERS: &str = "other crawlers";
 
 /// Maximum length of a stored name or host, in bytes. Longer names and hosts are truncated.
 pub(super) const MAX_NAME_LENGTH: usize = 128;
@@ -125,7 +125,7 @@ impl SiteRecorders {
 
     /// Records the live version of a robots.txt. The previous version is kept as long as crawlers
     /// may rely on it.
-    pub(crate) fn follow(&self, robots: &LiveRobots, now: Second) {
+    pub(crate) fn update_versions(&self, robots: &LiveRobots, now: Second) {
         let (live, policy) = robots.with(|snapshot| (snapshot.content.clone(), Arc::clone(&snapshot.policy)));
         let Some(live) = live else { return };
         let known = self.versions.load();
@@ -156,7 +156,7 @@ impl Recorder {
 
     fn observe_at(&self, event: &Event<'_>, now: Second) {
         let record = event.record;
-        let (agent, name, identity) = (&record.agent, record.name(), standing(record.identity));
+        let (agent, name, identity) = (&record.agent, record.name(), claim_result(record.identity));
         // The module `counting` counts pages when the response is known.
         let seen = CrawlerRequest { agent, name, identity, at: now, got_page: false };
         let origin = |out: &mut String| write_origin(scheme_of(event), event.request.host().unwrap_or_default(), out);
@@ -247,7 +247,7 @@ impl Counted {
             row.pages += u64::from(request.got_page);
             row.done.merge(done);
             row.disallow(case);
-            row.hit(hits);
+            row.add_hits(hits);
         });
     }
 
@@ -258,7 +258,7 @@ impl Counted {
         }
         let crawler = match request.agent.registered() {
             Some(crawler) => cut(&crawler.name),
-            None => self.unknown_name(request.name),
+            None => self.unregistered_name(request.name),
         };
         let key = &mut self.scratch.key;
         crawler.clone_into(&mut key.crawler);
@@ -270,16 +270,16 @@ impl Counted {
         count(row, &self.scratch);
     }
 
-    /// Returns the row name of an unregistered crawler: its own name, or [`UNKNOWN`] if the limit
-    /// of names is reached.
-    fn unknown_name<'n>(&mut self, name: &'n str) -> &'n str {
+    /// Returns the row name of an unregistered crawler: its own name, or [`OTHER_CRAWLERS`] if the
+    /// limit of names is reached.
+    fn unregistered_name<'n>(&mut self, name: &'n str) -> &'n str {
         let name = cut(name);
         let is_known = self.rows.keys().any(|key| key.crawler == name);
         if is_known {
             return name;
         }
         self.unknown += 1;
-        if self.unknown <= MAX_UNKNOWN { name } else { UNKNOWN }
+        if self.unknown <= MAX_UNREGISTERED { name } else { OTHER_CRAWLERS }
     }
 }
 
@@ -317,7 +317,7 @@ fn served(event: &Event<'_>) -> Option<bool> {
 
 /// Converts the result of identity verification for a row key. If identities are not verified,
 /// every crawler is `Claimed`.
-pub(crate) const fn standing(identity: Option<Identity>) -> ClaimResult {
+pub(crate) const fn claim_result(identity: Option<Identity>) -> ClaimResult {
     match identity {
         Some(Identity::Verified(_)) => ClaimResult::Verified,
         Some(Identity::Refuted(_)) => ClaimResult::Impostor,

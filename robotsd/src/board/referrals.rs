@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crawlers_of_one_operator_are_weighed_together() {
+    fn pages_and_visitors_are_added_up_per_operator() {
         let taken = |crawler: &str, purpose: &str, pages| TakenPages {
             crawler: crawler.into(),
             purpose: purpose.into(),

@@ -223,7 +223,7 @@ impl NeverHit {
 }
 
 /// Time between two stored totals, in seconds.
-const EVERY: Second = 5;
+const TOTALS_INTERVAL: Second = 5;
 
 /// Totals of a site's traffic since the process started.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -241,12 +241,12 @@ pub(super) struct TrafficWindow {
 
 impl TrafficWindow {
     pub(super) const fn is_due(at: Second) -> bool {
-        at.is_multiple_of(EVERY)
+        at.is_multiple_of(TOTALS_INTERVAL)
     }
 
     pub(super) fn add(&mut self, now: Second, totals: TrafficTotals) {
-        let goes_on = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
-        if !self.totals.back().is_none_or(goes_on) {
+        let continues = |(at, before): &(Second, TrafficTotals)| *at < now && before.requests <= totals.requests;
+        if !self.totals.back().is_none_or(continues) {
             // If the time has not increased, the clock was set back. If the total has decreased,
             // another site now has this name.
             self.totals.clear();
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_said_as_people_read_them() {
+    fn rates_and_decision_times_are_shown_in_readable_units() {
         let traffic = |rate, p99| RecentTraffic {
             seconds: 60,
             requests_per_minute: rate,
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_field_for_every_column() {
+    fn every_csv_line_has_a_field_for_every_column() {
         let crawler = CrawlerBoard { crawler: "a".into(), ..CrawlerBoard::default() };
         let site =
             SiteBoard { site: "shop".into(), crawlers: vec![crawler], lines: Vec::new(), ..SiteBoard::default() };

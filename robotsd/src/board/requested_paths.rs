@@ -18,8 +18,9 @@ const MAX_PATHS: usize = 256;
 /// Maximum length of a stored path, in bytes. A request for a longer path increases only the total.
 const MAX_PATH_LENGTH: usize = 512;
 
-/// A path is one of the most requested paths if its share of the requests is more than 1 / `SHARE`.
-const SHARE: u64 = 100;
+/// A path is one of the most requested paths if its share of the requests is more than 1 /
+/// `SHARE_DIVISOR`.
+const SHARE_DIVISOR: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RequestedPaths {
@@ -62,17 +63,18 @@ impl RequestedPaths {
     }
 
     /// Returns the paths that certainly received more than 1 % of the requests.
-    pub(crate) fn requested_much(&self) -> impl Iterator<Item = &str> {
-        let is_much = |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE) > self.total;
+    pub(crate) fn most_requested(&self) -> impl Iterator<Item = &str> {
+        let is_much =
+            |path: &PathCount| path.count.saturating_sub(path.error).saturating_mul(SHARE_DIVISOR) > self.total;
         self.paths.iter().filter(move |(_, count)| is_much(count)).map(|(path, _)| &**path)
     }
 
     /// Reports whether the counts are valid. Invalid counts show that the file is damaged.
-    pub(super) fn is_sound(&self) -> bool {
-        let is_sound = |(path, of): (&String, &PathCount)| {
+    pub(super) fn is_valid(&self) -> bool {
+        let is_valid = |(path, of): (&String, &PathCount)| {
             path.starts_with('/') && path.len() <= MAX_PATH_LENGTH && of.error <= of.count
         };
-        self.paths.len() <= MAX_PATHS && self.paths.iter().all(is_sound)
+        self.paths.len() <= MAX_PATHS && self.paths.iter().all(is_valid)
     }
 
     fn add(&mut self, path: &str, mut added: PathCount) {
@@ -99,11 +101,11 @@ mod tests {
     use super::*;
 
     fn much(paths: &RequestedPaths) -> Vec<&str> {
-        paths.requested_much().collect()
+        paths.most_requested().collect()
     }
 
     #[test]
-    fn a_path_counts_without_its_query_where_it_is_one_in_a_hundred() {
+    fn paths_with_at_least_one_percent_of_requests_are_listed_without_queries() {
         let mut paths = RequestedPaths::default();
         for number in 0..980 {
             paths.count(format!("/page/{number}?token=secret{number}").as_bytes());
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_paths_there_are_the_heavy_ones_are_found_and_memory_is_bounded() {
+    fn frequent_paths_are_found_among_many_others_in_bounded_memory() {
         // As in production, the table merges the counts of workers.
         let mut day = RequestedPaths::default();
         for second in 0..400 {
@@ -131,11 +133,11 @@ mod tests {
         }
         assert_eq!(much(&day), ["/", "/news/"], "2 % each");
         assert_eq!((day.paths.len(), day.total), (MAX_PATHS, 20_000));
-        assert!(day.is_sound());
+        assert!(day.is_valid());
     }
 
     #[test]
-    fn what_is_no_path_counts_towards_the_whole_only() {
+    fn an_invalid_or_too_long_path_counts_only_towards_the_total() {
         let mut paths = RequestedPaths::default();
         for target in [&b"*"[..], b"/\xff", format!("/{}", "x".repeat(MAX_PATH_LENGTH)).as_bytes()] {
             paths.count(target);

@@ -133,14 +133,14 @@ impl Row {
         // fetch between them.
         other.reads.iter().for_each(|read| self.read(read));
         other.cases.iter().for_each(|case| self.disallow(case));
-        other.lines.iter().for_each(|line| self.hit(line));
+        other.lines.iter().for_each(|line| self.add_hits(line));
     }
 
     /// Adds fetches of robots.txt. Fetches beyond [`MAX_SPANS`] are merged into one span with an
     /// unknown version and [`ANY_ORIGIN`]. The merged span cannot be evidence against a crawler.
     pub(crate) fn read(&mut self, read: &ReadSpan) {
         let is_full = self.reads.len() >= MAX_SPANS;
-        let parted = |own: &ReadSpan| {
+        let is_separated = |own: &ReadSpan| {
             let between = |other: &ReadSpan| {
                 other.origin == read.origin
                     && other.version != read.version
@@ -149,7 +149,7 @@ impl Row {
             };
             self.reads.iter().any(between)
         };
-        let is_alike = |own: &ReadSpan| own.origin == read.origin && own.version == read.version && !parted(own);
+        let is_alike = |own: &ReadSpan| own.origin == read.origin && own.version == read.version && !is_separated(own);
         if let Some(at) = self.reads.iter().rposition(is_alike) {
             self.reads[at].extend(read);
         } else if !is_full {
@@ -169,12 +169,14 @@ impl Row {
         // If a fetch begins between two requests, only the later request was sent after the fetch,
         // so the requests stay in separate cases. A fetch in the same second as one of the requests
         // also counts as a fetch between them.
-        let begins = |from: Second, to: Second| {
+        let has_read_between = |from: Second, to: Second| {
             let at = [case.origin.as_str(), ANY_ORIGIN];
             let of = |read: &&ReadSpan| at.contains(&read.origin.as_str());
             self.reads.iter().filter(of).any(|read| from < to && (from..=to).contains(&read.first))
         };
-        let is_alike = |own: &Case| own.is_of(case) && !begins(own.first.min(case.first), own.last.max(case.last));
+        let is_alike = |own: &Case| {
+            own.has_same_versions(case) && !has_read_between(own.first.min(case.first), own.last.max(case.last))
+        };
         if let Some(at) = self.cases.iter().rposition(is_alike) {
             self.cases[at].extend(case);
         } else if self.cases.len() < MAX_SPANS {
@@ -192,7 +194,7 @@ impl Row {
         }
     }
 
-    pub(crate) fn hit(&mut self, hits: &LineHits) {
+    pub(crate) fn add_hits(&mut self, hits: &LineHits) {
         let is_alike =
             |own: &&mut LineHits| own.version == hits.version && own.line == hits.line && own.pattern == hits.pattern;
         if let Some(own) = self.lines.iter_mut().find(is_alike) {
@@ -227,7 +229,7 @@ impl ReadSpan {
 }
 
 impl Case {
-    fn is_of(&self, other: &Self) -> bool {
+    fn has_same_versions(&self, other: &Self) -> bool {
         self.origin == other.origin && self.disallowed_by == other.disallowed_by && self.allowed_by == other.allowed_by
     }
 
@@ -275,7 +277,7 @@ pub(crate) fn date_of(at: Second) -> String {
 }
 
 /// Parses `YYYY-MM-DD`, and returns the first second of this day (UTC).
-pub(crate) fn day_named(date: &str) -> Option<Second> {
+pub(crate) fn parse_day(date: &str) -> Option<Second> {
     let is_date = date.len() == 10 && date.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
     let time = humantime::parse_rfc3339(&format!("{date}T00:00:00Z")).ok().filter(|_| is_date)?;
     Some(seconds(time))
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_before_a_read_stand_apart_from_those_after_it() {
+    fn requests_before_and_after_a_read_are_counted_separately() {
         let mut row = Row::default();
         row.disallow(&case("2", 10));
         row.disallow(&case("2", 20));
@@ -350,7 +352,7 @@ mod tests {
             let name = number.to_string();
             row.read(&ReadSpan { origin: name.clone(), ..read("1", number) });
             row.disallow(&Case { origin: name.clone(), ..case("1", number) });
-            row.hit(&LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
+            row.add_hits(&LineHits { version: "1".into(), line: number as usize + 1, pattern: name, hits: 1 });
         }
         assert!(row.reads.len() <= MAX_SPANS + 1 && row.cases.len() <= MAX_SPANS + 1);
         assert!(row.lines.len() <= MAX_LINES + 1);
@@ -360,12 +362,12 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_read_as_it_is_written() {
+    fn a_written_date_is_read_back_as_the_same_day() {
         let at = 1_795_336_721;
         assert_eq!((written(at), date_of(at)), ("2026-11-22T08:38:41Z".to_owned(), "2026-11-22".to_owned()));
-        assert_eq!(day_named("2026-11-22"), Some(day_of(at)));
+        assert_eq!(parse_day("2026-11-22"), Some(day_of(at)));
         for wrong in ["", "2026-13-01", "2026-11-22T", "now.jsonl.", "+026-11-22"] {
-            assert_eq!(day_named(wrong), None, "{wrong}");
+            assert_eq!(parse_day(wrong), None, "{wrong}");
         }
     }
 }

@@ -219,7 +219,7 @@ impl<'r> Crawler<'r> {
             board.judged.undecided = board.judged.undecided.saturating_add(missing);
         }
         let has_read = readings.iter().any(|read| read.reader == Reader::Chain && read.version.is_some());
-        match word(self.identity, &board, has_read, evidence) {
+        match verdict(self.identity, &board, has_read, evidence) {
             Ok(word) => board.word = Some(word.to_owned()),
             Err(why) => board.no_word = Some(why.to_owned()),
         }
@@ -254,7 +254,7 @@ impl<'r> Crawler<'r> {
 }
 
 /// Returns the verdict about a crawler, or the reason why there is no verdict.
-fn word(
+fn verdict(
     identity: ClaimResult,
     board: &CrawlerBoard,
     has_read: bool,
@@ -399,8 +399,8 @@ mod tests {
         let watch =
             |from, to, version: &str| Watch { from, to, version: Some(version.into()), process: 1, live_since: None };
         let mut row = Row::default();
-        row.hit(&LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
-        row.hit(&LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
+        row.add_hits(&LineHits { version: version.clone(), line: 3, pattern: "/b".into(), hits: 2 });
+        row.add_hits(&LineHits { version: "another".into(), line: 2, pattern: "/a".into(), hits: 2 });
         let key = RowKey { begin: 3_600, crawler: "a".into(), identity: ClaimResult::Claimed };
         let watches = vec![watch(10, 20, &version), watch(20, 30, "another"), watch(30, 40, &version)];
         let mut rows = DayRows { watches, rows: [(key.clone(), row)].into(), ..DayRows::default() };
@@ -421,7 +421,7 @@ mod tests {
 
     /// Hits that were not recorded, or that another replica recorded, may belong to any line.
     #[test]
-    fn nothing_is_certain_of_a_time_that_was_not_watched() {
+    fn the_list_of_lines_without_hits_is_uncertain_if_time_was_not_watched() {
         let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().unwrap();
         let content = live.with(|snapshot| snapshot.content.clone()).unwrap();
         let version = recorder::written(content.hash());

@@ -22,7 +22,7 @@ use tower_robots::live::Content;
 
 use super::day::{DayRows, SiteLine};
 use super::history::{Added, History, Retention, mark_folded, unfolded};
-use super::recorder::{Counted, MAX_UNKNOWN, UNKNOWN, cut, row_of, standing, written};
+use super::recorder::{Counted, MAX_UNREGISTERED, OTHER_CRAWLERS, claim_result, cut, row_of, written};
 use super::report::{RecentTraffic, TrafficTotals, TrafficWindow};
 use super::requested_paths::RequestedPaths;
 use super::row::{DAY, HOUR, MINUTE, RowKey, Second, day_of, hour_of};
@@ -34,7 +34,7 @@ use crate::counting::{PageTotals, VisitorTotals};
 /// Maximum number of unwritten rows of all sites together.
 pub(crate) const MAX_LIVE: usize = 65_536;
 
-/// Length of the period that [`requested_much`](Board::requested_much) covers, in seconds.
+/// Length of the period that [`most_requested`](Board::most_requested) covers, in seconds.
 const WEEK: Second = 7 * DAY;
 
 /// Maximum number of concurrent readers of the history. Every reader blocks a thread, possibly for
@@ -69,7 +69,7 @@ struct Table {
     /// Error of the last write, if it failed.
     problem: Option<String>,
     /// Error of the last attempt to remove or fold old files. The next write tries again.
-    of_old_files: Option<String>,
+    cleanup_outcome: Option<String>,
     lost: u64,
 }
 
@@ -117,7 +117,7 @@ impl SiteTable {
         let rows = &mut self.counted.rows;
         for (mut key, row) in counted.rows {
             if row.operator.is_empty() && !self.unregistered.admit(key.begin, &key.crawler) {
-                UNKNOWN.clone_into(&mut key.crawler);
+                OTHER_CRAWLERS.clone_into(&mut key.crawler);
             }
             if rows.len() < most || rows.contains_key(&key) {
                 rows.entry(key).or_default().merge(&row);
@@ -147,7 +147,7 @@ impl SiteTable {
             let before = self.pages_before.get(reader).filter(|before| *before <= total);
             let pages = total - before.unwrap_or(&0);
             if pages > 0 {
-                let (crawler, identity) = (cut(reader.name()).to_owned(), standing(reader.identity));
+                let (crawler, identity) = (cut(reader.name()).to_owned(), claim_result(reader.identity));
                 let key = RowKey { begin: hour_of(now), crawler, identity };
                 let row = self.counted.rows.entry(key).or_insert_with(|| row_of(&reader.agent));
                 row.pages = row.pages.saturating_add(pages);
@@ -171,13 +171,13 @@ impl UnregisteredNames {
         if hour > self.hour {
             *self = Self { hour, names: HashSet::new() };
         }
-        self.names.contains(crawler) || self.names.len() < MAX_UNKNOWN && self.names.insert(crawler.to_owned())
+        self.names.contains(crawler) || self.names.len() < MAX_UNREGISTERED && self.names.insert(crawler.to_owned())
     }
 }
 
 /// Counts of a site since the previous call of `Board::add`, and the current state of the site.
 #[derive(Debug, Default)]
-pub(crate) struct SiteMoment {
+pub(crate) struct SiteUpdate {
     pub(crate) site: String,
     pub(crate) counted: Vec<Counted>,
     /// `None` if there is no live version, or if each host has its own version.
@@ -200,14 +200,14 @@ pub(crate) struct SiteMoment {
 }
 
 #[derive(Debug)]
-pub(crate) struct SiteNow {
+pub(crate) struct SiteState {
     pub(crate) version: Option<String>,
     pub(crate) content: Option<Arc<Content>>,
     pub(crate) traffic: Option<RecentTraffic>,
     pub(crate) registry: Arc<Registry>,
 }
 
-impl SiteMoment {
+impl SiteUpdate {
     pub(crate) fn new(site: &str, counted: Vec<Counted>, content: Option<Arc<Content>>, sight: Sight) -> Self {
         let version = content.as_ref().map(|content| written(content.hash()));
         Self { site: site.to_owned(), counted, version, content, sight, ..Self::default() }
@@ -240,7 +240,7 @@ impl Board {
 
     /// Adds the counts since the last call. Returns whether the table should be written to files.
     /// Never waits for a file.
-    pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteMoment>) -> bool {
+    pub(crate) fn add(&self, now: Second, moments: impl IntoIterator<Item = SiteUpdate>) -> bool {
         let mut table = self.table.lock();
         let mut served = HashSet::new();
         for moment in moments {
@@ -277,9 +277,9 @@ impl Board {
             outcome = outcome.and(self.write_site(&mut history, &site));
         }
         self.table.lock().sites.retain(|_, held| !held.is_gone || held.is_changed());
-        let mut of_old_files = None;
+        let mut cleanup_outcome = None;
         if self.folder.is_none() {
-            of_old_files = Some(self.prune(now, &mut history));
+            cleanup_outcome = Some(self.prune(now, &mut history));
         }
         drop(history);
         // Old files are removed and folded without the lock, so that readers do not wait. This is
@@ -291,14 +291,14 @@ impl Board {
         {
             let mut files = History::Files(folder.clone());
             let pruned = self.prune(now, &mut files);
-            of_old_files = Some(self.fold(now, &mut files).and(pruned));
+            cleanup_outcome = Some(self.fold(now, &mut files).and(pruned));
         }
         let mut table = self.table.lock();
         table.problem = outcome.as_ref().err().cloned();
-        if let Some(of_old_files) = of_old_files {
-            table.of_old_files = of_old_files.err();
+        if let Some(cleanup_outcome) = cleanup_outcome {
+            table.cleanup_outcome = cleanup_outcome.err();
         }
-        outcome.and(table.of_old_files.clone().map_or(Ok(()), Err))
+        outcome.and(table.cleanup_outcome.clone().map_or(Ok(()), Err))
     }
 
     /// Writes the counts of a site. If a day cannot be written, its counts are put back into the
@@ -318,8 +318,8 @@ impl Board {
                 }
             }
             let problem = match history.add(site, day, &rows) {
-                Ok(Added::Whole) => continue,
-                Ok(Added::WithoutEvidence(error)) => {
+                Ok(Added::Complete) => continue,
+                Ok(Added::WithoutDamagedCopy(error)) => {
                     format!(
                         "the board of site {site:?}: a file is damaged, and its copy (.jsonl.damaged) could not be \
                          written: {error}"
@@ -359,8 +359,8 @@ impl Board {
                 return outcome;
             }
             match files.fold(&file) {
-                Ok(Added::Whole) => {}
-                Ok(Added::WithoutEvidence(error)) | Err(error) => outcome = outcome.and(Err(failed(error))),
+                Ok(Added::Complete) => {}
+                Ok(Added::WithoutDamagedCopy(error)) | Err(error) => outcome = outcome.and(Err(failed(error))),
             }
         }
         outcome.and_then(|()| mark_folded(folder, before).map_err(failed))
@@ -389,16 +389,16 @@ impl Board {
 
     /// Returns the paths that verified search engines requested most in the last seven days. Blocks
     /// the thread.
-    pub(crate) fn requested_much(&self, site: &str, now: Second) -> Vec<String> {
+    pub(crate) fn most_requested(&self, site: &str, now: Second) -> Vec<String> {
         let mut all = RequestedPaths::default();
         self.rows(site, now.saturating_sub(WEEK), now).requested.values().for_each(|day| all.merge(day));
-        all.requested_much().map(str::to_owned).collect()
+        all.most_requested().map(str::to_owned).collect()
     }
 
     /// Returns the served sites, sorted by name.
-    pub(crate) fn sites_now(&self) -> Vec<(String, SiteNow)> {
+    pub(crate) fn served_sites(&self) -> Vec<(String, SiteState)> {
         let table = self.table.lock();
-        let now = |held: &SiteTable| SiteNow {
+        let now = |held: &SiteTable| SiteState {
             version: held.watches.list.last().and_then(|watch| watch.version.clone()),
             content: held.live.clone(),
             traffic: held.traffic.traffic(),
@@ -419,14 +419,14 @@ impl Board {
                 lost = table.lost
             )
         });
-        table.problem.iter().chain(&table.of_old_files).cloned().chain(lost).collect()
+        table.problem.iter().chain(&table.cleanup_outcome).cloned().chain(lost).collect()
     }
 
-    pub(crate) fn is_written(&self) -> bool {
+    pub(crate) fn last_write_succeeded(&self) -> bool {
         self.table.lock().problem.is_none()
     }
 
-    pub(crate) const fn is_kept(&self) -> bool {
+    pub(crate) const fn is_persistent(&self) -> bool {
         self.folder.is_some()
     }
 
@@ -437,7 +437,7 @@ impl Board {
         Arc::clone(&self.readers).acquire_owned().await.ok()
     }
 
-    pub(crate) fn what_is_read(&self) -> String {
+    pub(crate) fn files_description(&self) -> String {
         let files = |folder: &PathBuf| format!("the files of the board in {folder}", folder = folder.display());
         self.folder.as_ref().map_or_else(|| "the board".to_owned(), files)
     }
@@ -448,7 +448,7 @@ impl Board {
 }
 
 impl Table {
-    fn add(&mut self, now: Second, moment: SiteMoment) {
+    fn add(&mut self, now: Second, moment: SiteUpdate) {
         let begin = || SiteTable { watches: Watches::of(now), ..SiteTable::default() };
         let site = self.sites.entry(moment.site).or_insert_with(begin);
         if std::mem::take(&mut site.is_gone) {
@@ -480,7 +480,7 @@ impl Table {
     /// Returns the sites to write now, and whether to remove old files.
     fn begin_to_write(&mut self, now: Second) -> (Vec<String>, bool) {
         self.written = now;
-        let must_prune = self.of_old_files.is_some() || now >= self.pruned + HOUR || now < self.pruned;
+        let must_prune = self.cleanup_outcome.is_some() || now >= self.pruned + HOUR || now < self.pruned;
         if must_prune {
             self.pruned = now;
         }

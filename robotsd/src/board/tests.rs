@@ -13,7 +13,7 @@ use super::recorder::Counted;
 use super::report::{BoardReport, CrawlerBoard, JudgedCounts};
 use super::row::{Case, ClaimResult, DAY, HOUR, LineHits, MINUTE, ReadSpan, Row, RowKey, Second, hour_of};
 use super::summary::{Evidence, Period, sum_up};
-use super::table::{Board, SiteMoment};
+use super::table::{Board, SiteUpdate};
 use super::view::{BoardQuery, ReplicaRows, join};
 use super::watch::{Sight, Watch};
 use crate::config::BoardConfig;
@@ -98,7 +98,7 @@ fn counted(at: Second, (crawler, identity): (&str, ClaimResult), what: What) -> 
             row.done.observed += 1;
             let (disallowed_by, allowed_by) = (vec!["2".to_owned()], vec!["1".to_owned()]);
             row.disallow(&Case { origin, disallowed_by, allowed_by, first, last, count });
-            row.hit(&LineHits { version: live.to_owned(), line: 2, pattern: "/private/".into(), hits: 1 });
+            row.add_hits(&LineHits { version: live.to_owned(), line: 2, pattern: "/private/".into(), hits: 1 });
         }
         What::Public | What::Private => row.allowed += 1,
     }
@@ -121,9 +121,9 @@ fn play(board: &Board, replica: usize, from: Second, to: Second) {
     }
 }
 
-fn moment(now: Second, counted: Vec<Counted>) -> SiteMoment {
+fn moment(now: Second, counted: Vec<Counted>) -> SiteUpdate {
     let version = Some(if now < CHANGE { "1" } else { "2" }.to_owned());
-    SiteMoment { version, ..SiteMoment::new("shop", counted, None, Sight::Clear) }
+    SiteUpdate { version, ..SiteUpdate::new("shop", counted, None, Sight::Clear) }
 }
 
 /// Name, verdict (if any) and judged counts that the board shows for a crawler.
@@ -169,7 +169,7 @@ fn played(state_dir: Option<&Path>) -> Board {
 }
 
 #[test]
-fn a_week_has_exactly_these_words() {
+fn a_scripted_week_gives_the_expected_judgement_of_every_crawler() {
     let folder = tempfile::tempdir().unwrap();
     for board in [played(None), played(Some(folder.path()))] {
         assert_eq!(said(&[rows(&board)], Evidence::Complete), week());
@@ -180,7 +180,7 @@ fn a_week_has_exactly_these_words() {
 }
 
 #[test]
-fn counts_are_those_of_the_script() {
+fn counts_of_the_board_equal_those_of_the_scripted_week() {
     let board = played(None);
     let summed = sum_up("shop", &[rows(&board)], Period::days(START + 7 * DAY - 1, 7), Evidence::Complete, Some("2"));
     let find = |crawler: &str, identity: &str| {
@@ -204,7 +204,7 @@ fn counts_are_those_of_the_script() {
 /// During a restart, a crawler may fetch another version from another server. Fetches before the
 /// restart must therefore not count against the crawler.
 #[test]
-fn restarts_accuse_no_crawler() {
+fn reads_before_a_restart_do_not_count_against_a_crawler() {
     let folder = tempfile::tempdir().unwrap();
     let mut at = START;
     for (until, is_killed) in [(28 * HOUR, false), (35 * HOUR, true), (47 * HOUR, false), (7 * 24 * HOUR, false)] {
@@ -232,11 +232,11 @@ fn restarts_accuse_no_crawler() {
 
 /// The version changes while no process runs, so earlier fetches no longer prove anything.
 #[test]
-fn what_may_have_been_missed_accuses_no_crawler() {
+fn a_version_change_while_no_process_runs_excuses_crawlers() {
     let folder = tempfile::tempdir().unwrap();
     drop(played_with(settings(true, 1), folder.path(), START, START + 31 * HOUR));
     let after = Board::new(settings(true, 1), Some(folder.path()), START + 31 * HOUR + MINUTE);
-    let other = SiteMoment { version: Some("3".into()), ..moment(START + 31 * HOUR + MINUTE, Vec::new()) };
+    let other = SiteUpdate { version: Some("3".into()), ..moment(START + 31 * HOUR + MINUTE, Vec::new()) };
     after.add(START + 31 * HOUR + MINUTE, [other]);
     play(&after, 0, START + 31 * HOUR + MINUTE * 2, START + 7 * DAY);
     let said = said(&[rows(&after)], Evidence::Complete);
@@ -244,7 +244,7 @@ fn what_may_have_been_missed_accuses_no_crawler() {
 }
 
 #[test]
-fn without_every_read_no_crawler_is_accused() {
+fn no_crawler_is_reported_as_ignoring_rules_if_evidence_is_partial() {
     let board = played(None);
     let said = said(&[rows(&board)], Evidence::Partial);
     assert_eq!(said[1], expect("ignorer verified", None, [0, 0, 0, 10]));
@@ -267,7 +267,7 @@ fn a_read_on_one_replica_counts_for_the_requests_on_another() {
 }
 
 #[test]
-fn names_that_are_made_up_are_few_however_often_they_are_written() {
+fn made_up_crawler_names_share_one_row_after_the_first_64() {
     let board = Board::new(settings(true, 1), None, START);
     for minute in 0..10 {
         for number in 0..60 {
@@ -305,7 +305,7 @@ fn accuses(said: &[Said]) -> bool {
 /// Before a restart, a cache or another replica also served the site. The fetches recorded before
 /// the restart must not count against a crawler.
 #[test]
-fn settings_of_today_do_not_judge_the_past() {
+fn settings_after_a_restart_do_not_apply_to_reads_before_it() {
     for before in [settings(false, 1), settings(true, 2)] {
         for restart in [START + 4 * DAY, START + 2 * DAY - HOUR] {
             let folder = tempfile::tempdir().unwrap();
@@ -319,7 +319,7 @@ fn settings_of_today_do_not_judge_the_past() {
 /// The disk is full at midnight, so the records of one day are not written. The file of the next
 /// day must not claim to cover that day.
 #[test]
-fn a_day_that_is_not_written_is_not_watched() {
+fn a_day_that_could_not_be_written_does_not_count_as_watched() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let shop = folder.path().join("board/shop");
@@ -342,7 +342,7 @@ fn a_day_that_is_not_written_is_not_watched() {
 }
 
 #[test]
-fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
+fn a_failed_write_is_repeated_after_half_a_minute() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let due = |from: Second| {
@@ -362,7 +362,7 @@ fn what_could_not_be_written_is_written_within_half_a_minute_once_it_can_be() {
 }
 
 #[test]
-fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
+fn old_files_that_cannot_be_removed_are_reported_until_removal_succeeds() {
     let folder = tempfile::tempdir().unwrap();
     let board = Board::new(settings(true, 1), Some(folder.path()), START);
     let write = |at: Second| {
@@ -378,7 +378,7 @@ fn old_files_that_cannot_be_removed_are_told_until_they_can_be() {
     for at in [START, START + MINUTE] {
         let why = write(at).unwrap_err();
         assert_eq!(board.problems(), [why]);
-        assert!(board.is_written(), "counts are written");
+        assert!(board.last_write_succeeded(), "counts are written");
     }
     std::fs::remove_dir(&old).unwrap();
     write(START + 2 * MINUTE).unwrap();
@@ -406,7 +406,7 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
             counts.push(counted(START + now, ("crawler", ClaimResult::Verified), What::Private));
         }
         let version = if version_1.contains(&now) { "1" } else { "2" };
-        let moment = SiteMoment { version: Some(version.to_owned()), ..moment(START + now, counts) };
+        let moment = SiteUpdate { version: Some(version.to_owned()), ..moment(START + now, counts) };
         if board.add(START + now, [moment]) {
             board.write(START + now).unwrap();
         }
@@ -418,7 +418,7 @@ fn days_with(state: &Path, reads: &[(&str, Second)], version_1: std::ops::Range<
 /// have contained the fetch that excuses the crawler. A day without counts has no file either, but
 /// the next file covers it.
 #[test]
-fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
+fn a_day_whose_file_was_deleted_is_not_treated_as_a_day_without_reads() {
     let judged = |state: &Path| said_at_the_end(state)[0].2;
     let [ignored, not_newest, undecided] =
         [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 1]].map(|counts| expect("", None, counts).2);
@@ -445,7 +445,7 @@ fn a_day_whose_file_is_gone_is_not_a_quiet_one() {
 
 /// A process writes every minute. A day's file must still contain only one line for the watch.
 #[test]
-fn files_of_a_process_say_once_what_was_watched() {
+fn adjacent_watches_of_one_process_are_merged_in_its_files() {
     let folder = tempfile::tempdir().unwrap();
     let board = played(Some(folder.path()));
     assert!(rows(&board).watches.len() < 2 * 7 + 2, "{:?}", rows(&board).watches);
@@ -455,7 +455,7 @@ fn files_of_a_process_say_once_what_was_watched() {
 
 /// Another site may have served another version on a newly added host.
 #[test]
-fn hosts_that_come_are_a_gap() {
+fn a_newly_added_host_creates_a_gap_in_the_evidence() {
     for (has_new_hosts, ignored) in [(false, 1), (true, 0)] {
         let board = Board::new(settings(true, 1), None, START + DAY);
         for now in (START + DAY..START + 2 * DAY).step_by(TICK as usize) {
@@ -465,7 +465,7 @@ fn hosts_that_come_are_a_gap() {
                 _ => Vec::new(),
             };
             let has_new_hosts = has_new_hosts && now == START + DAY + HOUR + MINUTE;
-            board.add(now, [SiteMoment { has_new_hosts, ..moment(now, counts) }]);
+            board.add(now, [SiteUpdate { has_new_hosts, ..moment(now, counts) }]);
         }
         let judged = said(&[rows(&board)], Evidence::Complete)[0].2;
         assert_eq!((judged.ignored, judged.undecided), (ignored, 1 - ignored));
@@ -489,14 +489,14 @@ fn read_before(second: Second, state: &Path, is_written: bool) -> Board {
 /// server of the host, and then send a request to this process. The request must not count against
 /// the crawler, even if the records of this second are already written.
 #[test]
-fn the_second_in_which_hosts_come_accuses_no_crawler() {
+fn requests_in_the_second_of_a_host_addition_do_not_count_against_a_crawler() {
     let comes = START + DAY + HOUR;
     for (has_new_hosts, is_written, ignored) in [(false, false, 1), (false, true, 1), (true, false, 0), (true, true, 0)]
     {
         let folder = tempfile::tempdir().unwrap();
         let board = read_before(comes, folder.path(), is_written);
         let request = vec![counted(comes, ("crawler", ClaimResult::Verified), What::Private)];
-        board.add(comes + 1, [SiteMoment { has_new_hosts, ..moment(comes + 1, request) }]);
+        board.add(comes + 1, [SiteUpdate { has_new_hosts, ..moment(comes + 1, request) }]);
         for now in comes + 2..comes + MINUTE {
             board.add(now, [moment(now, Vec::new())]);
         }
@@ -511,7 +511,7 @@ fn the_second_in_which_hosts_come_accuses_no_crawler() {
 /// A site is removed and added again within two seconds. Another server may have responded in
 /// between.
 #[test]
-fn the_second_in_which_a_site_goes_accuses_no_crawler() {
+fn requests_in_the_second_of_a_site_removal_do_not_count_against_a_crawler() {
     let goes = START + DAY + HOUR;
     for is_written in [false, true] {
         let folder = tempfile::tempdir().unwrap();
@@ -528,7 +528,7 @@ fn the_second_in_which_a_site_goes_accuses_no_crawler() {
 
 /// While a site is not served here, another server may respond for it.
 #[test]
-fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
+fn a_site_that_is_added_again_has_a_gap_without_a_known_version() {
     for (writes, goes) in [(false, MINUTE), (true, 2 * HOUR), (false, 3)] {
         let board = Board::new(settings(true, 1), None, START);
         let until = START + 20 * MINUTE;
@@ -536,7 +536,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
         (START..=until).map(serve).for_each(|_| {});
         board.write(until).unwrap();
         board.add(until + 1, []);
-        assert!(board.sites_now().is_empty(), "a site that is not served is not shown");
+        assert!(board.served_sites().is_empty(), "a site that is not served is not shown");
         if writes {
             board.write(until + 1).unwrap();
         }
@@ -545,7 +545,7 @@ fn a_site_that_returns_has_a_gap_in_which_nothing_is_certain() {
         let rows = board.rows("shop", START, back + MINUTE);
         let gaps = super::watch::gaps(&rows.watches, &[]);
         let gap = gaps.iter().find(|gap| gap.to == back).expect("a gap");
-        assert_eq!((gap.version.as_deref(), board.sites_now().len()), (None, 1));
+        assert_eq!((gap.version.as_deref(), board.served_sites().len()), (None, 1));
     }
 }
 
@@ -573,7 +573,7 @@ fn crawler<'b>(report: &'b BoardReport, name: &str) -> &'b CrawlerBoard {
 /// A fetch on one replica counts for requests on another. The rows that replicas exchange must be
 /// enough to build the board of all replicas.
 #[test]
-fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
+fn rows_of_all_replicas_combine_into_the_board_of_one_process() {
     let now = START + 84 * HOUR;
     let boards = boards(now);
     let [first, second] = [0, 1].map(|replica| answered(&boards[replica], replica, now));
@@ -599,7 +599,7 @@ fn replicas_that_answer_with_their_rows_make_the_board_of_one_process() {
 }
 
 #[test]
-fn without_a_replica_nobody_is_accused_and_it_is_named() {
+fn a_missing_replica_is_named_and_no_crawler_is_reported_as_ignoring_rules() {
     let now = START + 45 * HOUR;
     let boards = boards(now);
     let both = join([0, 1].map(|at| answered(&boards[at], at, now)).into(), &BoardQuery::default(), now);

@@ -13,7 +13,7 @@ use super::history::History;
 use super::report::{BoardReport, SiteBoard};
 use super::row::{DAY, HOUR, Second, written};
 use super::summary::{Evidence, Period, never_hit, sum_up, with_balance};
-use super::table::{Board, SiteNow};
+use super::table::{Board, SiteState};
 use crate::render::plural;
 use crate::report::ReplicaAnswer;
 use crate::word_enum::word_enum;
@@ -23,7 +23,7 @@ const MAX_SITES: usize = 50;
 
 /// Length of the time before a report's period, in seconds. Fetches of robots.txt in this time are
 /// used to judge the requests in the period.
-const EARLIER: Second = 14 * DAY;
+const READ_LOOKBACK: Second = 14 * DAY;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BoardQuery {
@@ -84,7 +84,7 @@ impl Board {
         let settings = self.settings;
         let period = query.span.ending(now);
         let replicas = settings.replicas.get();
-        let mut report = begin(period, settings.sees_all, replicas, 1);
+        let mut report = new_report(period, settings.sees_all, replicas, 1);
         report.notes = self.notes();
         if replicas > 1 {
             report.notes.push(format!(
@@ -93,9 +93,9 @@ impl Board {
             ));
         }
         let evidence = if settings.sees_all && replicas == 1 { Evidence::Complete } else { Evidence::Partial };
-        let sites = self.sites_now();
-        for (site, SiteNow { version, content, traffic, registry }) in chosen(sites, query, &mut report.notes) {
-            let from = period.from.saturating_sub(EARLIER);
+        let sites = self.served_sites();
+        for (site, SiteState { version, content, traffic, registry }) in select_sites(sites, query, &mut report.notes) {
+            let from = period.from.saturating_sub(READ_LOOKBACK);
             let rows = self.rows(&site, from, period.to);
             let never_hit = content.map(|content| never_hit(&content, &rows, from, replicas));
             let rows = [rows];
@@ -112,7 +112,7 @@ impl Board {
         let unkept = format!(
             "There is no state_dir, so the report covers only the time since {since}, when this process started."
         );
-        (!self.is_kept()).then_some(unkept).into_iter().chain(self.problems()).collect()
+        (!self.is_persistent()).then_some(unkept).into_iter().chain(self.problems()).collect()
     }
 
     /// Returns the rows in the period of the query, and fetches of robots.txt before that period.
@@ -120,8 +120,8 @@ impl Board {
     pub(crate) fn rows_of(&self, query: &BoardQuery, now: Second) -> ReplicaRows {
         let period = query.span.ending(now);
         let mut notes = self.notes();
-        let sites = chosen(self.sites_now(), query, &mut notes).into_iter().map(|(site, _)| {
-            let mut rows = self.rows(&site, period.from.saturating_sub(EARLIER), period.to);
+        let sites = select_sites(self.served_sites(), query, &mut notes).into_iter().map(|(site, _)| {
+            let mut rows = self.rows(&site, period.from.saturating_sub(READ_LOOKBACK), period.to);
             if period.step == DAY {
                 rows.fold();
             }
@@ -143,7 +143,7 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
     for ReplicaAnswer { replica, answer, error } in answers {
         missing.extend(error.map(|why| format!("{replica}: {why}")));
         match answer {
-            Some(of) if !of.sites.values().all(DayRows::is_sound) => missing.push(format!("{replica}: damaged rows")),
+            Some(of) if !of.sites.values().all(DayRows::is_valid) => missing.push(format!("{replica}: damaged rows")),
             // The response comes from another address of a process that is already counted.
             Some(of) if counted.iter().any(|known| known.process == of.process) => {}
             of => counted.extend(of),
@@ -165,14 +165,14 @@ pub(crate) fn join(answers: Vec<ReplicaAnswer<ReplicaRows>>, query: &BoardQuery,
             names = names.join(", ")
         ));
     }
-    let mut report = begin(period, true, known, counted.len());
+    let mut report = new_report(period, true, known, counted.len());
     report.notes.push(format!("Counted: {} of {}.", counted.len(), plural(known, "replica")));
     report.notes.extend(missing.into_iter().map(|of| format!("Not counted: {of}.")));
     let notes = counted.iter().flat_map(|of| of.notes.iter().map(|note| format!("{}: {note}", of.replica)));
     report.notes.extend(notes);
     let names = counted.iter().flat_map(|of| of.sites.keys()).cloned().collect();
     let rows = |site: &str| counted.iter().map(|of| of.sites.get(site).cloned().unwrap_or_default()).collect();
-    summed(report, query, period, names, rows)
+    add_sites(report, query, period, names, rows)
 }
 
 /// Builds the report from the files of several processes. Blocks the thread.
@@ -196,13 +196,13 @@ pub(crate) fn merge(folders: &[PathBuf], query: &BoardQuery, now: Second) -> Res
     }
     let period = query.span.ending(now);
     let names: BTreeSet<String> = histories.iter().flat_map(History::sites).collect();
-    let (from, count) = (period.from.saturating_sub(EARLIER), histories.len());
+    let (from, count) = (period.from.saturating_sub(READ_LOOKBACK), histories.len());
     let rows = |site: &str| histories.iter().map(|of| of.range(site, from, period.to, count)).collect();
-    Ok(summed(begin(period, true, count, count), query, period, names, rows))
+    Ok(add_sites(new_report(period, true, count, count), query, period, names, rows))
 }
 
 /// Adds sites to a report. `rows` returns, for a site, the rows of each process.
-fn summed(
+fn add_sites(
     mut report: BoardReport,
     query: &BoardQuery,
     period: Period,
@@ -210,7 +210,7 @@ fn summed(
     rows: impl Fn(&str) -> Vec<DayRows>,
 ) -> BoardReport {
     let (counted, known) = (report.counted_replicas, report.replicas);
-    for (site, ()) in chosen(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes) {
+    for (site, ()) in select_sites(names.into_iter().map(|name| (name, ())).collect(), query, &mut report.notes) {
         let processes = rows(&site);
         let lines = || processes.iter().filter_map(|process| process.site.as_ref());
         let replicas = lines().map(|line| line.replicas).max().unwrap_or(1);
@@ -234,7 +234,7 @@ fn summed(
     report
 }
 
-fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usize) -> BoardReport {
+fn new_report(period: Period, sees_all: bool, replicas: usize, counted_replicas: usize) -> BoardReport {
     BoardReport {
         when: written(period.to),
         from: written(period.from),
@@ -248,7 +248,7 @@ fn begin(period: Period, sees_all: bool, replicas: usize, counted_replicas: usiz
 }
 
 /// Returns at most [`MAX_SITES`] sites.
-fn chosen<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
+fn select_sites<T>(mut sites: Vec<(String, T)>, query: &BoardQuery, notes: &mut Vec<String>) -> Vec<(String, T)> {
     if let Some(wanted) = &query.site {
         sites.retain(|(site, _)| site == wanted);
     } else if sites.len() > MAX_SITES {

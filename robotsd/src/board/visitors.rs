@@ -58,12 +58,12 @@ impl SentVisitors {
 
     /// Reports whether the counts are valid in the file for `day`. Invalid counts show that the
     /// file is damaged.
-    pub(super) fn is_sound(&self, day: Second) -> bool {
+    pub(super) fn is_valid(&self, day: Second) -> bool {
         let is_name = |name: &str| name.len() <= MAX_NAME_LENGTH;
-        let is_sound = |(hour, service): &(Second, Service)| {
+        let is_valid = |(hour, service): &(Second, Service)| {
             day_of(*hour) == day && is_name(&service.operator) && is_name(&service.host)
         };
-        self.0.len() <= MAX_COUNTS && self.0.keys().all(is_sound)
+        self.0.len() <= MAX_COUNTS && self.0.keys().all(is_valid)
     }
 
     pub(super) fn in_hours(&self, is_wanted: impl Fn(Second) -> bool) -> impl Iterator<Item = (&Service, u64)> {
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read_as_they_are_written_and_stand_with_their_day() {
+    fn visitor_counts_survive_serialisation_and_are_grouped_by_day() {
         let mut all = SentVisitors::default();
         let service = |host: &str| Service { operator: "O".into(), host: host.into() };
         all.add(86_400, service("a.test"), 2);
@@ -109,20 +109,20 @@ mod tests {
         assert_eq!(serde_json::from_str::<SentVisitors>(&written).unwrap(), all);
         let days = all.clone().by_day();
         assert_eq!(days.keys().copied().collect::<Vec<_>>(), [0, 86_400]);
-        assert!(days[&0].is_sound(0) && !days[&0].is_sound(86_400) && !all.is_sound(0));
+        assert!(days[&0].is_valid(0) && !days[&0].is_valid(86_400) && !all.is_valid(0));
         assert_eq!(all.in_hours(|hour| hour > 4_000).map(|(_, visitors)| visitors).collect::<Vec<_>>(), [3]);
     }
 
     /// A custom registry may contain names of any length. Long names must not make the file count
     /// as damaged.
     #[test]
-    fn a_long_name_makes_no_file_unsound() {
+    fn a_long_name_does_not_make_a_file_count_as_damaged() {
         let name = "ö".repeat(100);
         let mut all = SentVisitors::default();
         let mut referrer = Referrer::default();
         (referrer.operator, referrer.host) = (name.clone(), name);
         all.add(0, Service::from(&referrer), 1);
-        assert!(all.is_sound(0));
+        assert!(all.is_valid(0));
         assert_eq!(all.in_hours(|_| true).next().unwrap().0.operator.len(), 128);
     }
 }

@@ -94,7 +94,7 @@ impl Watches {
         } else {
             // A watch of one second cannot be shortened, so its time is recorded as lost.
             self.lost.push(Lost { from: last.to, to: last.to });
-            self.bound_lost();
+            self.limit_lost();
         }
     }
 
@@ -102,7 +102,7 @@ impl Watches {
         self.process = now;
     }
 
-    fn bound_lost(&mut self) {
+    fn limit_lost(&mut self) {
         if self.lost.len() > MAX_QUEUED {
             self.lost = self.lost.drain(..).reduce(Lost::and).into_iter().collect();
         }
@@ -149,7 +149,7 @@ impl Watches {
     /// Adds the lost periods again after they could not be written to a file.
     pub(super) fn put_back_lost(&mut self, lost: Vec<Lost>) {
         self.lost.extend(lost);
-        self.bound_lost();
+        self.limit_lost();
     }
 
     /// Adds the watches again after they could not be written to a file.
@@ -185,11 +185,11 @@ impl Watches {
 /// the same process and version, the two watches are joined.
 pub(super) fn merge(watches: &mut Vec<Watch>, others: &[Watch]) {
     for other in others {
-        let goes_on = |own: &&mut Watch| {
+        let continues = |own: &&mut Watch| {
             let is_same = own.process == other.process && own.version == other.version;
             is_same && (own.from..=own.to).contains(&other.from)
         };
-        match watches.iter_mut().rfind(goes_on) {
+        match watches.iter_mut().rfind(continues) {
             Some(own) => own.to = own.to.max(other.to),
             None => watches.push(other.clone()),
         }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_without_a_break_is_one_watch() {
+    fn uninterrupted_time_with_one_version_is_one_watch() {
         let watches =
             watched(&[(1, "1", Sight::Clear), (2, "1", Sight::Clear), (3, "2", Sight::Clear), (4, "2", Sight::Clear)]);
         assert_eq!(watches.len(), 2);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_and_a_clock_that_is_set_back_are_gaps() {
+    fn a_pause_is_a_gap_whose_version_is_known_if_it_did_not_change() {
         let watches = watched(&[(1, "1", Sight::Clear), (2, "1", Sight::Clear), (90, "1", Sight::Clear)]);
         assert_eq!(between(&watches), [(2, 90, Some("1".to_owned()))]);
         let watches = watched(&[(1, "1", Sight::Clear), (90, "2", Sight::Clear)]);
@@ -276,7 +276,7 @@ mod tests {
     /// While the process did not run or did not record requests, another server may have served
     /// another version.
     #[test]
-    fn what_was_live_before_and_after_is_certain_within_one_process_alone() {
+    fn the_version_in_a_gap_is_known_only_within_one_process() {
         let watch = |from, to, process| Watch { from, to, version: Some("1".into()), process, live_since: Some(10) };
         let version = |watches: &[Watch], lost: &[Lost]| gaps(watches, lost)[1].version.clone();
         let (one, other) = ([watch(1, 10, 1), watch(20, 30, 1)], [watch(1, 10, 1), watch(20, 30, 20)]);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_while_blind_is_not_forgotten() {
+    fn a_version_change_while_reads_are_not_recorded_is_remembered() {
         let blind = Sight::Blind;
         let same = [(1, "1", Sight::Clear), (2, "1", blind), (3, "1", blind), (4, "1", Sight::Clear)];
         assert_eq!(between(&watched(&same)), [(1, 4, Some("1".to_owned()))]);

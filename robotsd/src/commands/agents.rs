@@ -147,7 +147,7 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
         let registry = registry.map_err(io::Error::other)?;
         if list(&mut out, &registry, &args.words, args.format)? == 0 {
             out.flush()?;
-            complain(&no_crawler(&args.words, &registry));
+            complain(&no_match_message(&args.words, &registry));
             return Ok(ExitCode::from(NEGATIVE));
         }
     } else {
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &AgentsArgs) -> io::Result<ExitCode> {
 
 /// Exit status of `--verify` if the evidence does not show whether the address belongs to the
 /// crawler.
-const OPEN: u8 = 3;
+const UNDECIDED: u8 = 3;
 
 #[derive(Serialize)]
 struct VerifiedClaim<'a> {
@@ -178,7 +178,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     let selected = args.select()?;
     let evaluator = Evaluator::new(Vec::new(), Reading::Standard, &selected.settings);
     let (_, agents) = evaluator.resolve(name);
-    let names = if args.offline { Names::Leave } else { Names::LookUp };
+    let names = if args.offline { Names::Skip } else { Names::LookUp };
     if let Some(unknown) = evaluator.unknown_name(name, None) {
         complain(&format_args!(
             "{}: {}",
@@ -200,7 +200,7 @@ fn verify(out: &mut impl Write, args: &AgentsArgs, address: IpAddr, name: &str) 
     Ok(match identity {
         Identity::Verified(_) => ExitCode::SUCCESS,
         Identity::Refuted(_) => ExitCode::from(NEGATIVE),
-        _ => ExitCode::from(OPEN),
+        _ => ExitCode::from(UNDECIDED),
     })
 }
 
@@ -259,7 +259,7 @@ fn tokens(crawler: &Crawler) -> String {
 
 /// Returns the error message for a search that found no crawler. It suggests a known word that is
 /// similar to a given word.
-fn no_crawler(words: &[String], registry: &Registry) -> String {
+fn no_match_message(words: &[String], registry: &Registry) -> String {
     let is_known = |word: &String| registry.crawlers().any(|crawler| mentions(crawler, &word.to_lowercase()));
     let unknown: Vec<_> = words.iter().filter(|word| !is_selector(word) && !is_known(word)).collect();
     let known: Vec<_> = registry.crawlers().flat_map(words_of).collect();
@@ -293,7 +293,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     let mut one = |header: &[u8]| -> io::Result<()> {
         let agents = evaluator.agents(header);
         let header = String::from_utf8_lossy(header);
-        let summary = |agent| AgentSummary::new(agent, evaluator.holds_to_star(agent));
+        let summary = |agent| AgentSummary::new(agent, evaluator.applies_star_to(agent));
         let others = agents.iter().skip(1).map(summary).collect();
         let identified = HeaderListing { header: &header, agent: summary(agents.first()), others };
         if format == AgentsFormat::Json {
@@ -304,7 +304,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
     };
     for header in headers.iter().filter(|header| *header != "-") {
         one(header.as_bytes())?;
-        if let Some(note) = note_of_name(evaluator, header) {
+        if let Some(note) = name_note(evaluator, header) {
             complain(&note);
         }
     }
@@ -320,7 +320,7 @@ fn identify(out: &mut impl Write, evaluator: &Evaluator, headers: &[String], for
 
 /// Returns a note if other commands accept this value as the name of a crawler, but a `User-Agent`
 /// header with this value does not identify that crawler.
-fn note_of_name(evaluator: &Evaluator, header: &str) -> Option<String> {
+fn name_note(evaluator: &Evaluator, header: &str) -> Option<String> {
     let (named_as, agents) = evaluator.resolve(header);
     let crawler = agents.first().crawler();
     let is_same = match named_as {

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use askama::Template;
 
-use super::output::say;
+use super::output::print_text;
 use super::running::refusal;
 use crate::audit::{AuditRecord, read};
-use crate::config::{StatePlace, config_if_any};
+use crate::config::{StateSettings, config_if_any};
 use crate::exit::complain;
 use crate::render::{plural, short_hash};
 use crate::report::is_of;
@@ -36,7 +36,7 @@ pub(crate) struct AuditArgs {
 
     /// Show only entries since this time: a time such as 2027-03-31T08:00:00Z, a day such as
     /// 2027-03-31, or a duration such as 7days
-    #[arg(long, value_name = "TIME", value_parser = since)]
+    #[arg(long, value_name = "TIME", value_parser = parse_since)]
     since: Option<SystemTime>,
 
     /// Print the entries as JSON, one object per line
@@ -44,7 +44,7 @@ pub(crate) struct AuditArgs {
     json: bool,
 }
 
-fn since(text: &str) -> Result<SystemTime, String> {
+fn parse_since(text: &str) -> Result<SystemTime, String> {
     let ago = |ago: Duration| SystemTime::now().checked_sub(ago);
     let moment = humantime::parse_rfc3339(text).or_else(|_| humantime::parse_rfc3339(&format!("{text}T00:00:00Z")));
     let moment = moment.ok().or_else(|| humantime::parse_duration(text).ok().and_then(ago));
@@ -54,7 +54,7 @@ fn since(text: &str) -> Result<SystemTime, String> {
 pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     let (path, sites) = match &args.file {
         Some(file) => (file.clone(), Vec::new()),
-        None => place(args).map_err(refusal)?,
+        None => audit_file_and_sites(args).map_err(refusal)?,
     };
     let (records, broken) = match read(&path) {
         Err(error) if args.file.is_none() && error.kind() == io::ErrorKind::NotFound => {
@@ -72,33 +72,35 @@ pub(crate) fn run(args: &AuditArgs) -> io::Result<ExitCode> {
     // A site that is only in the audit file also counts as known, because it may have been removed
     // from the config.
     let mut known = sites.iter().chain(records.iter().filter_map(|record| record.site.as_ref()));
-    if let Some(name) = args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| overlap(known, name)))
+    if let Some(name) =
+        args.site.as_ref().filter(|name| !sites.is_empty() && !known.any(|known| are_related(known, name)))
     {
         return Err(refusal(unknown(name, &sites)));
     }
     let mut out = String::new();
-    for record in records.iter().filter(|record| args.wants(record)) {
+    for record in records.iter().filter(|record| args.matches_filters(record)) {
         match args.json {
             true => out.push_str(&serde_json::to_string(record).map_err(io::Error::other)?),
             false => out.push_str(&RecordText { record }.to_string()),
         }
         out.push('\n');
     }
-    say(&out);
+    print_text(&out);
     Ok(ExitCode::SUCCESS)
 }
 
-fn place(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
+fn audit_file_and_sites(args: &AuditArgs) -> Result<(PathBuf, Vec<String>), String> {
     let path = config_if_any(args.config.as_deref()).ok_or("no config was found: give one with --config FILE")?;
-    let StatePlace { audit, sites, .. } = StatePlace::load(&path).map_err(|error| error.to_string())?;
+    let StateSettings { audit, sites, .. } = StateSettings::load(&path).map_err(|error| error.to_string())?;
     let path = path.display();
     let none = || format!("{path}: the config names no audit file: set state_dir, or write audit = \"…\" in [admin]");
     Ok((audit.ok_or_else(none)?, sites))
 }
 
 impl AuditArgs {
-    fn wants(&self, record: &AuditRecord) -> bool {
-        let of_site = |wanted: &String| record.site.as_ref().is_some_and(|site| site == "*" || overlap(site, wanted));
+    fn matches_filters(&self, record: &AuditRecord) -> bool {
+        let of_site =
+            |wanted: &String| record.site.as_ref().is_some_and(|site| site == "*" || are_related(site, wanted));
         let is_later = |since: &SystemTime| humantime::parse_rfc3339(&record.ts).is_ok_and(|then| then >= *since);
         self.site.as_ref().is_none_or(of_site)
             && self.who.as_ref().is_none_or(|who| record.who.as_ref() == Some(who))
@@ -107,7 +109,7 @@ impl AuditArgs {
 }
 
 /// Reports whether the names refer to the same site, or to a site and one of its robots.txt files.
-fn overlap(site: &str, other: &str) -> bool {
+fn are_related(site: &str, other: &str) -> bool {
     is_of(site, other) || is_of(other, site)
 }
 
@@ -117,7 +119,7 @@ struct RecordText<'a> {
     record: &'a AuditRecord,
 }
 
-fn short(text: Option<&str>) -> &str {
+fn short_or_dash(text: Option<&str>) -> &str {
     short_hash(text.unwrap_or("-"))
 }
 
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_about_the_files_of_a_site_are_entries_about_the_site() {
+    fn a_site_filter_includes_entries_about_the_files_of_the_site() {
         let args = |site: &str| {
             let site = Some(site.to_owned());
             AuditArgs { config: None, file: None, site, who: None, since: None, json: false }
@@ -140,7 +142,7 @@ mod tests {
             ("docs", "docs-2", false),
         ] {
             let record = AuditRecord { site: Some(site.to_owned()), ..AuditRecord::default() };
-            assert_eq!(args(wanted).wants(&record), is_shown, "{wanted} {site}");
+            assert_eq!(args(wanted).matches_filters(&record), is_shown, "{wanted} {site}");
         }
     }
 }

@@ -10,8 +10,8 @@ use askama::Template;
 use http::Method;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say, say_report};
-use super::running::{Running, asked};
+use super::output::{Page, print_report, print_text};
+use super::running::{Running, query_running};
 use super::status::{needs_an_operator, summary};
 use crate::board::{BoardQuery, BoardReport, BoardSpan, SiteBoard, csv, merge, seconds};
 use crate::exit::{FAILED, complain};
@@ -20,7 +20,7 @@ use crate::report::StatusReport;
 
 /// Maximum number of robots.txt lines without matching requests that are listed per site. The
 /// output of `--json` contains more of them.
-const LINES: usize = 10;
+const MAX_LINES: usize = 10;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct BoardArgs {
@@ -59,19 +59,20 @@ pub(crate) fn run(args: &BoardArgs) -> io::Result<ExitCode> {
     } else if args.fleet.fleet {
         fleet::board(&args.running, &query)?
     } else {
-        asked(&args.running, (&Method::GET, &query.at("/board.json")))?
+        query_running(&args.running, (&Method::GET, &query.at("/board.json")))?
     };
     let is_whole = !args.fleet.fleet || report.counted_replicas >= report.replicas;
     let code = if is_whole { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
     let has_status = args.merge.is_empty() && !args.fleet.fleet && !args.csv && !args.running.json;
-    let status = has_status.then(|| asked::<StatusReport>(&args.running, (&Method::GET, "/status"))).transpose()?;
+    let status =
+        has_status.then(|| query_running::<StatusReport>(&args.running, (&Method::GET, "/status"))).transpose()?;
     if args.csv && !args.running.json {
         report.notes.iter().filter(|_| args.fleet.fleet).for_each(|note| complain(note));
-        say(&csv(&report));
+        print_text(&csv(&report));
         return Ok(code);
     }
     let status = status.as_ref().map(|of| (of, &args.running));
-    say_report(&report, args.running.json, |page| text(page, &report, status), code)
+    print_report(&report, args.running.json, |page| text(page, &report, status), code)
 }
 
 fn text(page: &mut Page, report: &BoardReport, running: Option<(&StatusReport, &Running)>) {
@@ -86,7 +87,7 @@ fn text(page: &mut Page, report: &BoardReport, running: Option<(&StatusReport, &
     report.notes.iter().for_each(|note| page.text(note));
     for site in &report.sites {
         page.blank();
-        page.lay_out(&SiteText { site });
+        page.append_template(&SiteText { site });
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct CheckedClaim {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Names {
     LookUp,
-    Leave,
+    Skip,
 }
 
 /// Checks whether a request from an address comes from one of `agents`. Address lists are not
@@ -62,7 +62,7 @@ pub(super) fn check(
             drop(inside);
             Some((runtime, resolver))
         }
-        Names::Leave => None,
+        Names::Skip => None,
     };
     let evidence = NotedEvidence { places, resolver, note: &note };
     let found = IdentityRequest::new(agents, public.ok()).identify(&evidence, SystemTime::now());
@@ -93,7 +93,7 @@ struct NotedEvidence<'a> {
 
 impl NotedEvidence<'_> {
     fn shown_origin(&self, url: &str, copy: &ListCopy) -> String {
-        match (copy.confirmed, copy.fetched, self.places.own_copy(url)) {
+        match (copy.confirmed, copy.fetched, self.places.configured_copy(url)) {
             (Some(confirmed), _, _) => format!("saved, confirmed {}", rfc3339(confirmed)),
             (_, Some(day), _) => format!("the built-in copy from {day}"),
             (_, _, Some(path)) => format!("the copy {}", path.display()),
@@ -140,7 +140,7 @@ impl ClaimEvidence for NotedEvidence<'_> {
             (self.note)("the DNS names of the address were not looked up".to_owned());
             return Some(MethodOutcome::Undecided(UndecidedReason::UnprovenResolver));
         };
-        let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(answered(question, answer));
+        let note = |question: &RdnsQuestion<'_>, answer: &DnsAnswer| (self.note)(lookup_step(question, answer));
         let outcome = runtime.block_on(resolver.check(address, patterns, note));
         let meant = RdnsCheck::through(outcome, None, now);
         if outcome != meant {
@@ -161,7 +161,7 @@ pub(super) fn name_patterns(crawler: &Crawler) -> Option<Arc<[NamePattern]>> {
     Some(patterns).filter(|patterns| !patterns.is_empty())
 }
 
-fn answered(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
+fn lookup_step(question: &RdnsQuestion<'_>, answer: &DnsAnswer) -> String {
     let asked = match question {
         RdnsQuestion::Ptr(address) => format!("DNS names of {address}"),
         RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name) => format!("addresses of {}", name.escape_debug()),

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_break_stays_only_where_it_breaks() {
+    fn line_breaks_next_to_blank_lines_are_removed_from_the_man_page() {
         let page = b"a \n.br\nb\n.br\n.sp\nc\n.br\n\n.br\n.SH D\n";
         assert_eq!(String::from_utf8(without_needless_breaks(page)).unwrap(), "a\n.br\nb\n.sp\nc\n\n.SH D\n");
     }

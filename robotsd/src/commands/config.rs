@@ -8,9 +8,9 @@ use clap::Subcommand;
 use tower_robots::check::Severity;
 
 use super::check::CheckFile;
-use super::output::say;
+use super::output::print_text;
 use crate::config::{Config, ConfigArgument, ConfigError, local_token_files, schema};
-use crate::exit::{FAILED, answer, fail};
+use crate::exit::{FAILED, exit_code_for, fail};
 use crate::expectations::ExpectationsFile;
 use crate::pages::SitemapSource;
 use crate::render::{FoundProblem, ProblemFormat, plural, stdout, write_problems};
@@ -83,7 +83,7 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
             check(&config.path(), run, *format).unwrap_or_else(|error| fail(&error))
         }
         ConfigCommand::Schema { of } => {
-            say(&match of {
+            print_text(&match of {
                 SchemaOf::Config => schema(),
                 SchemaOf::Expectations => ExpectationsFile::schema(),
                 SchemaOf::Check => CheckFile::schema(),
@@ -92,7 +92,7 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
         }
         ConfigCommand::Show { config } => match Config::show(&config.path()) {
             Ok(text) => {
-                say(&text);
+                print_text(&text);
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -119,7 +119,7 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     let cannot_start = count(Severity::Error) > 0;
     let (mut by_severity, mut waits, mut unenforced) = ([0, count(Severity::Warning), 0], 0, 0);
     found.extend(review);
-    for problem in config.iter().flat_map(|config| sites::rehearse(config, run)) {
+    for problem in config.iter().flat_map(|config| sites::find_problems(config, run)) {
         let mut others = Vec::new();
         let (count, problem) = match problem {
             Problem::Found(found) => (&mut by_severity[found.severity as usize], found),
@@ -153,13 +153,13 @@ fn check(path: &Path, run: DryRun<'_>, format: ProblemFormat) -> io::Result<Exit
     };
     let warned = if warnings > 0 { format!(", warnings: {warnings}") } else { String::new() };
     if format == ProblemFormat::Text {
-        let admin = config.admin.iter().filter(|admin| !admin.is_usual || !admin.listeners.is_empty());
+        let admin = config.admin.iter().filter(|admin| !admin.is_default_socket || !admin.listeners.is_empty());
         let files = local_token_files(path, config.state_dir.as_deref());
         for way in admin.flat_map(|admin| admin.ways_to_change(&files)) {
-            say(&format!("changes: {way}\n"));
+            print_text(&format!("changes: {way}\n"));
         }
-        say(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
+        print_text(&format!("{}: {verdict}; listeners: {listeners}, sites: {sites}{warned}\n", path.display()));
     }
     let is_faulty = cannot_start || refused > 0;
-    Ok(if is_faulty { ExitCode::from(FAILED) } else { answer(errors_of_sites + waits + unenforced == 0) })
+    Ok(if is_faulty { ExitCode::from(FAILED) } else { exit_code_for(errors_of_sites + waits + unenforced == 0) })
 }

@@ -21,19 +21,19 @@ use tower_robots::live::{Enforcement, StateDir, StateError, VersionHashPrefix};
 use tower_robots::rules::ValueError;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say_report};
-use super::running::{Reason, Running, RunningSite, asked, query, refusal};
+use super::output::{Page, print_report};
+use super::running::{Reason, Running, RunningSite, query, query_running, refusal};
 use crate::admin::client::{AskError, ask};
 use crate::audit::{self, AuditRecord};
-use crate::config::{AdminPlace, Config, StatePlace};
+use crate::config::{AdminPlace, Config, StateSettings};
 use crate::exit::{self, complain};
 use crate::render::{shell_line, short_hash};
 use crate::report::{ChangeReport, SiteReport, StatusReport};
-use crate::sites::{ChangeError, accept_at_rest, is_settled, roll_back_at_rest, unknown};
+use crate::sites::{ChangeError, accept_unserved, has_own_state, roll_back_unserved, unknown};
 
 /// Function that applies a decision if robotsd is not running: takes the path of the config, and
 /// writes the decision to the state directory.
-type AtRest<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
+type ApplyOffline<'a> = &'a dyn Fn(&Path) -> Result<ChangeReport, String>;
 
 /// A decision of an operator: the path and the query parameters of the request to robotsd, and the
 /// operator's reason.
@@ -46,7 +46,7 @@ struct OperatorDecision<'a> {
 impl OperatorDecision<'_> {
     /// Returns the user who runs this command, and the reason, for the audit record of a decision
     /// that is applied without a running robotsd.
-    fn by(&self) -> Attribution {
+    fn attribution(&self) -> Attribution {
         let who = format!("uid {}", rustix::process::getuid().as_raw());
         Attribution { who: Some(who), reason: self.reason.reason.as_deref().map(audit::cut) }
     }
@@ -59,57 +59,61 @@ impl OperatorDecision<'_> {
 fn decide(
     running: &Running,
     decision: &OperatorDecision<'_>,
-    at_rest: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
+    apply_offline: &dyn Fn(&Config) -> Result<ChangeReport, ChangeError>,
 ) -> io::Result<ExitCode> {
     send(running, decision, &|path| {
         let config = Config::load(path).map_err(|error| error.to_string())?;
         if config.state_dir.is_none() {
-            return Err(without_state(path));
+            return Err(no_state_dir_message(path));
         }
-        at_rest(&config).map_err(|(ChangeError::Unknown(message) | ChangeError::Conflict(message))| message)
+        apply_offline(&config).map_err(|(ChangeError::Unknown(message) | ChangeError::Conflict(message))| message)
     })
 }
 
-fn send(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> io::Result<ExitCode> {
+fn send(running: &Running, decision: &OperatorDecision<'_>, apply_offline: ApplyOffline<'_>) -> io::Result<ExitCode> {
     let place = running.place();
     let target = &*decision.target();
-    let asking = |place: &AdminPlace| ask::<ChangeReport>(place, (&Method::POST, target), complain);
-    let unreachable = match place.as_ref().map(asking) {
-        Ok(Ok(report)) => return conclude(&report, None, running),
+    let send_to = |place: &AdminPlace| ask::<ChangeReport>(place, (&Method::POST, target), complain);
+    let unreachable = match place.as_ref().map(send_to) {
+        Ok(Ok(report)) => return print_change(&report, None, running),
         Ok(Err(error @ AskError::NotRunning(_))) => error.to_string(),
         Ok(Err(error)) => return Err(refusal(error)),
         // Without an admin address, it is unknown whether robotsd is running. The lock of the state
         // directory shows whether a process is using the directory.
         Err(unreachable) => unreachable.clone(),
     };
-    let rested = audited(running, decision, at_rest);
+    let offline_result = apply_and_audit(running, decision, apply_offline);
     // A robotsd that started while the decision was being written may have read the old state, or
     // may have locked the state directory. The decision is therefore also sent to this process.
-    if let Ok(Ok(report)) = place.as_ref().map(asking) {
-        return conclude(&report, None, running);
+    if let Ok(Ok(report)) = place.as_ref().map(send_to) {
+        return print_change(&report, None, running);
     }
-    match rested {
+    match offline_result {
         Ok(report) => {
-            conclude(&report, Some(&format!("{unreachable}; the change takes effect at the next start")), running)
+            print_change(&report, Some(&format!("{unreachable}; the change takes effect at the next start")), running)
         }
         Err(message) if unreachable.contains(&message) => Err(refusal(unreachable)),
         Err(message) => Err(refusal(format_args!("{unreachable}; {message}"))),
     }
 }
 
-fn conclude(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
-    let code = exit::answer(report.problem.is_none());
-    say_report(report, running.json, |page| text(page, report, note, running), code)
+fn print_change(report: &ChangeReport, note: Option<&str>, running: &Running) -> io::Result<ExitCode> {
+    let code = exit::exit_code_for(report.problem.is_none());
+    print_report(report, running.json, |page| text(page, report, note, running), code)
 }
 
 /// Applies and records a decision when robotsd is not running. Enforcement can be switched off even
 /// if the audit file cannot be written.
-fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'_>) -> Result<ChangeReport, String> {
+fn apply_and_audit(
+    running: &Running,
+    decision: &OperatorDecision<'_>,
+    apply_offline: ApplyOffline<'_>,
+) -> Result<ChangeReport, String> {
     let value = |name: &str| decision.pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
     let config = running.config_path();
-    let place = config.as_deref().and_then(|path| StatePlace::load(path).ok());
-    let (place, replica) = place.map_or_else(|| (None, audit::machine()), |place| (place.audit, place.replica));
-    let Attribution { who, reason } = decision.by();
+    let place = config.as_deref().and_then(|path| StateSettings::load(path).ok());
+    let (place, replica) = place.map_or_else(|| (None, audit::host_name()), |place| (place.audit, place.replica));
+    let Attribution { who, reason } = decision.attribution();
     let record = AuditRecord {
         who,
         site: Some(value("site").unwrap_or("*").to_owned()),
@@ -119,30 +123,30 @@ fn audited(running: &Running, decision: &OperatorDecision<'_>, at_rest: AtRest<'
     };
     let write = |record: &AuditRecord| place.as_deref().map_or(Ok(()), |place| audit::append(place, record));
     if value("to") != Some("off") {
-        write(&record.with("started")).map_err(|why| format!("{why}; nothing was changed"))?;
+        write(&record.with_result("started")).map_err(|why| format!("{why}; nothing was changed"))?;
     }
     let without_config = || {
         "to make the change at the next start, give --config FILE: the change is then written to the state directory"
             .to_owned()
     };
-    let made = config.ok_or_else(without_config).and_then(|path| at_rest(&path));
-    let outcome = match &made {
+    let result = config.ok_or_else(without_config).and_then(|path| apply_offline(&path));
+    let outcome = match &result {
         Ok(report) => AuditRecord {
             before: report.before.clone(),
             after: report.enforcement.clone().or_else(|| report.hash.clone()),
-            ..record.with("done")
+            ..record.with_result("done")
         },
-        Err(message) => AuditRecord { message: Some(message.clone()), ..record.with("failed") },
+        Err(message) => AuditRecord { message: Some(message.clone()), ..record.with_result("failed") },
     };
     if let Err(why) = write(&outcome) {
         complain(&why);
     }
-    made
+    result
 }
 
 fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Running) {
-    let end = report.end();
-    [Some(&*report.message), note, end.as_deref()].into_iter().flatten().for_each(|text| page.text(text));
+    let change_warning = report.change_warning();
+    [Some(&*report.message), note, change_warning.as_deref()].into_iter().flatten().for_each(|text| page.text(text));
     if let (Some(site), Some(waiting)) = (&report.site, &report.waiting) {
         page.text("to publish that version again:");
         let hash = short_hash(waiting);
@@ -158,7 +162,7 @@ fn text(page: &mut Page, report: &ChangeReport, note: Option<&str>, running: &Ru
     }
 }
 
-fn without_state(path: &Path) -> String {
+fn no_state_dir_message(path: &Path) -> String {
     format!("{}: the config has no state_dir, so the change cannot be saved for the next start", path.display())
 }
 
@@ -181,7 +185,7 @@ pub(crate) struct AcceptArgs {
 pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     let Some(hash) = &args.hash else {
         return match args.fleet.fleet {
-            false => show_waiting(args),
+            false => show_pending(args),
             true => Err(refusal(
                 "--fleet needs the hash of the version to accept: `robotsd status --fleet` shows the pending versions",
             )),
@@ -194,22 +198,24 @@ pub(crate) fn accept(args: &AcceptArgs) -> io::Result<ExitCode> {
     if args.fleet.fleet {
         return fleet::accept(&args.of.running, &decision.target(), &args.of.site, &written);
     }
-    decide(&args.of.running, &decision, &|config| accept_at_rest(config, &args.of.site, &hash, &decision.by()))
+    decide(&args.of.running, &decision, &|config| {
+        accept_unserved(config, &args.of.site, &hash, &decision.attribution())
+    })
 }
 
-fn show_waiting(args: &AcceptArgs) -> io::Result<ExitCode> {
-    let report: StatusReport = asked(&args.of.running, (&Method::GET, "/status"))?;
+fn show_pending(args: &AcceptArgs) -> io::Result<ExitCode> {
+    let report: StatusReport = query_running(&args.of.running, (&Method::GET, "/status"))?;
     let Some(site) = report.sites.iter().find(|site| site.name == args.of.site) else {
         return Err(refusal(unknown(&args.of.site, report.sites.iter().map(|site| &site.name))));
     };
-    let text = WaitingText { report: &report, site, running: &args.of.running };
-    let code = exit::answer(site.pending.is_none());
-    say_report(&site.pending, args.of.running.json, |page| page.lay_out(&text), code)
+    let text = PendingText { report: &report, site, running: &args.of.running };
+    let code = exit::exit_code_for(site.pending.is_none());
+    print_report(&site.pending, args.of.running.json, |page| page.append_template(&text), code)
 }
 
 #[derive(Template)]
 #[template(path = "commands/waiting.txt", whitespace = "preserve")]
-struct WaitingText<'a> {
+struct PendingText<'a> {
     report: &'a StatusReport,
     site: &'a SiteReport,
     running: &'a Running,
@@ -235,15 +241,15 @@ pub(crate) struct RollbackArgs {
 pub(crate) fn rollback(RollbackArgs { of, reason, diff, fleet }: &RollbackArgs) -> io::Result<ExitCode> {
     if *diff {
         let target = query("/rollback/effect", &[("site", &of.site)]);
-        let report: ChangeReport = asked(&of.running, (&Method::GET, &target))?;
+        let report: ChangeReport = query_running(&of.running, (&Method::GET, &target))?;
         let text = |page: &mut Page| text(page, &report, None, &of.running);
-        return say_report(&report, of.running.json, text, exit::answer(false));
+        return print_report(&report, of.running.json, text, exit::exit_code_for(false));
     }
     let decision = OperatorDecision { path: "/rollback", pairs: vec![("site", &*of.site)], reason };
     if fleet.fleet {
         return fleet::roll_back(&of.running, &decision.target(), &of.site);
     }
-    decide(&of.running, &decision, &|config| roll_back_at_rest(config, &of.site, &decision.by()))
+    decide(&of.running, &decision, &|config| roll_back_unserved(config, &of.site, &decision.attribution()))
 }
 
 #[derive(Debug, clap::Args)]
@@ -286,12 +292,12 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
     }
     send(&args.running, &decision, &|path| {
         // The kill switch must work even if other parts of the config are invalid.
-        let StatePlace { folder, sites, .. } = StatePlace::load(path).map_err(|error| error.to_string())?;
-        let folder = folder.ok_or_else(|| without_state(path))?;
-        let state = StateDir::open(&folder).map_err(|error| in_use(&error))?;
+        let StateSettings { folder, sites, .. } = StateSettings::load(path).map_err(|error| error.to_string())?;
+        let folder = folder.ok_or_else(|| no_state_dir_message(path))?;
+        let state = StateDir::open(&folder).map_err(|error| state_in_use_message(&error))?;
         let (of, written) = match &args.site {
             Some(name) if !sites.contains(name) => return Err(unknown(name, &sites)),
-            Some(name) if to == Enforcement::On && !is_settled(&state, name) => {
+            Some(name) if to == Enforcement::On && !has_own_state(&state, name) => {
                 return Err(format!(
                     "no robotsd has served site {name:?} yet. A new site starts switched off if it shares \
                      hosts with a switched-off site: start robotsd, then switch the site on"
@@ -312,7 +318,7 @@ pub(crate) fn enforce(args: &EnforceArgs) -> io::Result<ExitCode> {
 
 /// Returns the error message for a state directory that is in use. The process that uses the
 /// directory keeps the kill switch in memory, so changing the switch's file would have no effect.
-fn in_use(error: &StateError) -> String {
+fn state_in_use_message(error: &StateError) -> String {
     let stop = error.process().map_or_else(|| "stop that process".to_owned(), |process| format!("`kill {process}`"));
     format!(
         "{error}. To switch enforcement while that process runs, name its admin interface with --admin PLACE. \

@@ -46,7 +46,7 @@ pub(crate) struct EditArgs {
     /// no group of their own; the edit names them in the group whose rules they obeyed, so that
     /// these rules still apply to them. If several selectors match one crawler, its name takes
     /// precedence, then --disallow. `robotsd agents` lists crawlers, categories and operators.
-    #[arg(long, value_name = "WHOM", value_parser = whom)]
+    #[arg(long, value_name = "WHOM", value_parser = parse_selector)]
     disallow: Vec<Selector>,
 
     /// Allow crawlers: removes them from rules about the whole site, and keeps their narrower
@@ -54,7 +54,7 @@ pub(crate) struct EditArgs {
     ///
     /// --allow is not the reverse of --disallow: it also allows crawlers that the file blocked
     /// before. Use version control to restore a file.
-    #[arg(long, value_name = "WHOM", value_parser = whom)]
+    #[arg(long, value_name = "WHOM", value_parser = parse_selector)]
     allow: Vec<Selector>,
 
     /// Show the edit and its effect without writing the file; exit with status 1 if the file would
@@ -68,7 +68,7 @@ pub(crate) struct EditArgs {
 
 /// Parses a value of `--disallow` or `--allow`. Refuses a path, because these options apply to the
 /// whole site.
-fn whom(text: &str) -> Result<Selector, String> {
+fn parse_selector(text: &str) -> Result<Selector, String> {
     text.parse().map_err(|forms: String| match text.split_once(":/") {
         Some((_, path)) => format!(
             "{forms}. This command edits rules for whole sites: write a rule for /{path} by hand, and check it with \
@@ -123,13 +123,14 @@ fn can_be_named(crawler: &Crawler) -> bool {
 
 impl EditArgs {
     /// Returns each selected crawler once, with the access that the options request for it.
-    fn wanted(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
+    fn requested_access(&self, evaluator: &Evaluator) -> Result<Vec<(Agent, Access)>, String> {
         let allow = self.allow.iter().map(|selector| (selector, Access::Allow));
-        let mut selectors: Vec<_> = allow.chain(self.disallow.iter().map(|whom| (whom, Access::Disallow))).collect();
+        let mut selectors: Vec<_> =
+            allow.chain(self.disallow.iter().map(|selector| (selector, Access::Disallow))).collect();
         // If several selectors match a crawler, the last one counts. Names take precedence over
         // categories and operators.
         selectors.sort_by_key(|(selector, _)| matches!(selector, Selector::Agent(_)));
-        let (mut wanted, mut faults) = (BTreeMap::new(), Vec::new());
+        let (mut requested_access, mut faults) = (BTreeMap::new(), Vec::new());
         for (selector, access) in selectors {
             let agents: Vec<_> = match selector {
                 // All unknown names are reported together, because a list that was copied from
@@ -151,10 +152,10 @@ impl EditArgs {
                 }
             };
             for agent in agents {
-                wanted.insert(agent.crawler().unwrap_or_default().to_lowercase(), (agent, access));
+                requested_access.insert(agent.crawler().unwrap_or_default().to_lowercase(), (agent, access));
             }
         }
-        if faults.is_empty() { Ok(wanted.into_values().collect()) } else { Err(faults.join("\nrobotsd: ")) }
+        if faults.is_empty() { Ok(requested_access.into_values().collect()) } else { Err(faults.join("\nrobotsd: ")) }
     }
 }
 
@@ -175,10 +176,10 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     let (name, bytes) = (source.name(), input::read(&args.file)?);
     let robots = RobotsFile { name: name.clone(), bytes };
     let before = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
-    let wanted = args.wanted(&before).map_err(io::Error::other)?;
+    let requested_access = args.requested_access(&before).map_err(io::Error::other)?;
     let time = TimeBudget::start();
     let registry = &site.settings.registry;
-    let edited = EditedFile::of_while(before.robots(), &wanted, registry, &|| time.is_left());
+    let edited = EditedFile::of_while(before.robots(), &requested_access, registry, &|| time.is_left());
     let edited = edited.map_err(|error| io::Error::other(format!("{}: {error}", printable(&name))))?;
     let (old, new) = (before.robots().bytes(), edited.robots.bytes());
     let mut out = stdout();
@@ -192,12 +193,12 @@ pub(crate) fn run(args: &EditArgs) -> io::Result<ExitCode> {
     // same terminal.
     out.flush()?;
     if args.diff || source.path().is_none() {
-        write_effect(&mut stderr(), &name, &edited, &wanted, registry)?;
+        write_effect(&mut stderr(), &name, &edited, &requested_access, registry)?;
     } else {
-        write_effect(&mut out, &name, &edited, &wanted, registry)?;
+        write_effect(&mut out, &name, &edited, &requested_access, registry)?;
         out.flush()?;
     }
-    Ok(exit::answer(!args.diff || old == new))
+    Ok(exit::exit_code_for(!args.diff || old == new))
 }
 
 /// Writes the effect of the edit, and notes about expected effects that the edit does not have.
@@ -205,7 +206,7 @@ fn write_effect(
     out: &mut impl Write,
     name: &str,
     edited: &EditedFile,
-    wanted: &[(Agent, Access)],
+    requested_access: &[(Agent, Access)],
     registry: &Registry,
 ) -> io::Result<()> {
     let diff = &edited.diff;
@@ -226,27 +227,31 @@ fn write_effect(
     let changed = diff.effects.iter().flat_map(|effect| &effect.crawlers).filter_map(|subject| subject.name.as_deref());
     let changed: BTreeSet<_> = changed.map(str::to_lowercase).collect();
     let is_new = |agent: &Agent| agent.crawler().is_some_and(|name| changed.contains(&name.to_lowercase()));
-    let already = wanted.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
+    let already = requested_access.iter().filter(|(agent, access)| *access == Access::Disallow && !is_new(agent));
     let already: Vec<_> = already.filter_map(|(agent, _)| agent.crawler()).collect();
     if !diff.is_empty() {
         list(out, "already blocked", &already)?;
     }
-    if wanted.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
+    if requested_access.iter().any(|(agent, access)| *access == Access::Allow && is_new(agent)) {
         writeln!(
             out,
             "--allow does not undo an earlier edit, because it also allows crawlers that your own groups blocked: to \
              restore the file, use version control"
         )?;
     }
-    let shut =
-        || wanted.iter().filter(|(_, access)| *access == Access::Disallow).filter_map(|(agent, _)| agent.registered());
+    let shut = || {
+        requested_access
+            .iter()
+            .filter(|(_, access)| *access == Access::Disallow)
+            .filter_map(|(agent, _)| agent.registered())
+    };
     let tokens: Vec<_> = shut().filter(|crawler| crawler.is_control).map(|crawler| &crawler.name).collect();
     list(out, "these tokens never occur in requests, so a server cannot enforce their rules", &tokens)?;
     let categories: Vec<Category> = shut().map(|crawler| crawler.category).collect();
     for category in Category::ALL.iter().filter(|category| categories.contains(category)) {
         let is_left = |crawler: &&Crawler| {
             crawler.supplies.contains(category)
-                && !wanted.iter().any(|(agent, _)| agent.crawler() == Some(&crawler.name))
+                && !requested_access.iter().any(|(agent, _)| agent.crawler() == Some(&crawler.name))
                 && !edited.shuts_out(&Agent::from(*crawler), registry)
         };
         let others: Vec<_> = registry.crawlers().filter(is_left).map(|crawler| &crawler.name).collect();

@@ -26,13 +26,13 @@ use http::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::output::{Page, say_report};
-use super::running::{Running, asked, refusal};
-use crate::admin::client::{AdminQuestion, AskError, ROWS, ask_replica};
-use crate::admin::{ask_all, single, unconfirmed};
+use super::output::{Page, print_report};
+use super::running::{Running, query_running, refusal};
+use crate::admin::client::{AdminCall, AskError, ROWS_PATH, ask_replica};
+use crate::admin::{ask_all, replica_error, resolve_place};
 use crate::board::{BoardQuery, BoardReport, join, seconds};
 use crate::config::{AdminPlace, replicas};
-use crate::exit::{FAILED, answer};
+use crate::exit::{FAILED, exit_code_for};
 use crate::fleet::random;
 use crate::render::{plural, shell_line, short_hash};
 use crate::report::{
@@ -60,14 +60,14 @@ impl<T> ReplicaAnswer<T> {
 }
 
 /// Maximum time to wait until the other replicas have made a change that was sent to one replica.
-const FOLLOWED: Duration = Duration::from_secs(3);
+const MAX_FOLLOW_WAIT: Duration = Duration::from_secs(3);
 
 /// Note about a replica of a named fleet that has not confirmed a change.
-const FOLLOWS: &str = "; this replica makes the change when it next reads the store";
+const FOLLOWS_NOTE: &str = "; this replica makes the change when it next reads the store";
 
 /// Note about a replica that is in the fleet's document, although no address in `fleet.replicas`
 /// belongs to it.
-const UNASKED: &str =
+const NO_ADDRESS_NOTE: &str =
     "fleet.replicas contains no address of this replica, so `enforce off --fleet` reaches it only through the store";
 
 /// Switches enforcement off or on, on every replica. All replicas get the same switch ID, so that a
@@ -78,31 +78,31 @@ pub(super) fn enforce(running: &Running, target: &str) -> io::Result<ExitCode> {
     let answers: Vec<ReplicaAnswer<ChangeReport>> = ask_all_replicas(running, (&Method::POST, &target))?;
     let reached = answers.iter().filter(|of| of.answer.is_some()).count();
     if !is_named || reached == 0 {
-        return say_answers(running, &answers, judge_change, &[]);
+        return print_answers(running, &answers, judge_change, &[]);
     }
-    let followed = wait_until_synced(running, &places, FOLLOWED);
+    let followed = wait_until_synced(running, &places, MAX_FOLLOW_WAIT);
     let is_confirmed = answers.iter().all(|of| of.confirms(judge_change));
     let is_done = is_confirmed && followed.as_ref().is_ok_and(FleetReport::is_synced);
     let text = |page: &mut Page| {
-        say_each(page, &answers, judge_change, FOLLOWS);
+        print_each(page, &answers, judge_change, FOLLOWS_NOTE);
         match &followed {
-            Ok(report) => say_unsynced(page, report),
+            Ok(report) => print_unsynced(page, report),
             Err(error) => page.title(&error.to_string()),
         }
         page.title(&format!("replicas reached directly: {reached}; not reached: {}", answers.len() - reached));
     };
-    say_report(&(&answers, followed.as_ref().ok()), running.json, text, answer(is_done))
+    print_report(&(&answers, followed.as_ref().ok()), running.json, text, exit_code_for(is_done))
 }
 
 /// Sends a decision about a site to one replica, which applies it to the whole fleet. Returns
 /// `None` if the fleet has no name.
-fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
+fn decide_in_named_fleet(running: &Running, target: &str, site: &str) -> io::Result<Option<ExitCode>> {
     let (is_named, places) = places(running)?;
     if !is_named {
         return Ok(None);
     }
-    let change: ChangeReport = ask_any(running, &places, (&Method::POST, &format!("{target}&fleet=1")))?;
-    let report = wait_until_synced(running, &places, FOLLOWED)?;
+    let change: ChangeReport = ask_first_reachable(running, &places, (&Method::POST, &format!("{target}&fleet=1")))?;
+    let report = wait_until_synced(running, &places, MAX_FOLLOW_WAIT)?;
     let mut answers = statuses(running)?;
     let differing = differing(&report.replicas, &answers).remove(site);
     // The output lists only the replicas that did not respond. The report of the fleet shows which
@@ -110,12 +110,12 @@ fn decide_by_store(running: &Running, target: &str, site: &str) -> io::Result<Op
     answers.retain(|of| of.answer.is_none());
     let text = |page: &mut Page| {
         page.text(&change.message);
-        say_each(page, &answers, |_| (true, String::new()), FOLLOWS);
-        say_unsynced(page, &report);
+        print_each(page, &answers, |_| (true, String::new()), FOLLOWS_NOTE);
+        print_unsynced(page, &report);
         differing.iter().for_each(|line| page.text(line));
     };
     let is_done = report.is_synced() && answers.is_empty() && differing.is_none();
-    say_report(&(&change, &report, &answers), running.json, text, answer(is_done)).map(Some)
+    print_report(&(&change, &report, &answers), running.json, text, exit_code_for(is_done)).map(Some)
 }
 
 /// The document of a fleet in its store
@@ -164,8 +164,8 @@ pub(crate) fn run(command: &FleetCommand) -> io::Result<ExitCode> {
         FleetCommand::Restore { running, repair: false } => (running, "/fleet/restore"),
         FleetCommand::Restore { running, repair: true } => (running, "/fleet/restore?repair=1"),
     };
-    let change: ChangeReport = ask_any(running, &known_places(running), (&Method::POST, path))?;
-    say_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
+    let change: ChangeReport = ask_first_reachable(running, &known_places(running), (&Method::POST, path))?;
+    print_report(&change, running.json, |page| page.title(&change.message), ExitCode::SUCCESS)
 }
 
 /// The fleet's document and the state of every replica, with each replica's own response if
@@ -192,7 +192,7 @@ impl FleetStatus<'_> {
         let is_new = self.report.state == ReplicaState::Unknown && self.report.problems.is_empty();
         let sites = self.answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
         let accepts = sites.flat_map(|site| &site.next).filter(|step| step.command.iter().any(|word| word == "accept"));
-        let steps = is_new.then(NextStep::make_document).into_iter().chain(accepts.cloned());
+        let steps = is_new.then(NextStep::create_fleet_document).into_iter().chain(accepts.cloned());
         steps.map(|step| (shell_line(self.running.command(&step.command)), step.what)).collect()
     }
 }
@@ -206,21 +206,23 @@ fn document(running: &Running, WaitArg { wait }: WaitArg, judge: Option<Judge<St
     }
     let differing: Vec<_> = differing(&report.replicas, &answers).into_values().collect();
     let judge = judge.unwrap_or(|_| (true, String::new()));
-    let is_well = report.is_synced() && differing.is_empty() && answers.iter().all(|of| of.confirms(judge));
+    let is_healthy = report.is_synced() && differing.is_empty() && answers.iter().all(|of| of.confirms(judge));
     let status = FleetStatus { report, answers, differing, judge, running };
-    say_report(&status, running.json, |page| page.lay_out(&status), answer(is_well))
+    print_report(&status, running.json, |page| page.append_template(&status), exit_code_for(is_healthy))
 }
 
 /// Replaces the versions in the report with the versions in each replica's own response, which is
-/// newer than the replica's heartbeat in the store. Also adds [`UNASKED`] to each replica that has
-/// no address in `fleet.replicas`.
+/// newer than the replica's heartbeat in the store. Also adds [`NO_ADDRESS_NOTE`] to each replica
+/// that has no address in `fleet.replicas`.
 fn show_answers(report: &mut FleetReport, answers: &[ReplicaAnswer<StatusReport>]) {
     for FleetReplica { replica, why, sites, .. } in &mut report.replicas {
         let is_own = |status: &&StatusReport| status.fleet.as_ref().is_some_and(|fleet| fleet.replica == *replica);
         match answers.iter().filter_map(|of| of.answer.as_ref()).find(is_own) {
             Some(status) => *sites = versions(status),
             // If any address did not respond, it may be the address of this replica.
-            None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => *why = Some(UNASKED.to_owned()),
+            None if why.is_none() && answers.iter().all(|of| of.answer.is_some()) => {
+                *why = Some(NO_ADDRESS_NOTE.to_owned())
+            }
             None => {}
         }
     }
@@ -239,14 +241,14 @@ fn replica_line(FleetReplica { replica, state, why, version, .. }: &FleetReplica
     format!("{replica}: {}{why}{version}", state.as_str())
 }
 
-fn say_unsynced(page: &mut Page, report: &FleetReport) {
+fn print_unsynced(page: &mut Page, report: &FleetReport) {
     report.problems.iter().for_each(|problem| page.text(problem));
     for replica in report.replicas.iter().filter(|replica| replica.state != ReplicaState::Synced) {
         let is_late = matches!(replica.state, ReplicaState::Behind | ReplicaState::Missing);
-        page.title(&format!("{}{}", replica_line(replica), if is_late { FOLLOWS } else { "" }));
+        page.title(&format!("{}{}", replica_line(replica), if is_late { FOLLOWS_NOTE } else { "" }));
     }
     let synced = format!("{} of {} synced", report.synced(), plural(report.replicas.len(), "replica"));
-    let seconds = FOLLOWED.as_secs();
+    let seconds = MAX_FOLLOW_WAIT.as_secs();
     let as_read = if report.state == ReplicaState::Stale { " according to the last data from the store" } else { "" };
     let late = format!(
         "after {seconds} s, {synced}{as_read}: to wait for the other replicas, run `robotsd status --fleet --wait 30s`"
@@ -258,7 +260,7 @@ fn say_unsynced(page: &mut Page, report: &FleetReport) {
 fn wait_until_synced(running: &Running, places: &[AdminPlace], wait: Duration) -> io::Result<FleetReport> {
     let began = Instant::now();
     loop {
-        let report: FleetReport = ask_any(running, places, (&Method::GET, "/fleet"))?;
+        let report: FleetReport = ask_first_reachable(running, places, (&Method::GET, "/fleet"))?;
         if report.is_synced() || began.elapsed() >= wait {
             return Ok(report);
         }
@@ -274,10 +276,14 @@ fn known_places(running: &Running) -> Vec<AdminPlace> {
 
 /// Queries the replicas at `places` until one responds. If `places` is empty, queries the robotsd
 /// that runs with the config of this command.
-fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: AdminQuestion<'_>) -> io::Result<T> {
+fn ask_first_reachable<T: DeserializeOwned>(
+    running: &Running,
+    places: &[AdminPlace],
+    of: AdminCall<'_>,
+) -> io::Result<T> {
     let mut unreached = Vec::new();
     for place in places {
-        let found = single(place).map_err(|error| unreached.push(format!("{place}: NOT REACHED: {error}")));
+        let found = resolve_place(place).map_err(|error| unreached.push(format!("{place}: NOT REACHED: {error}")));
         for place in found.into_iter().flatten() {
             match ask_replica(&place, of) {
                 Ok(answer) => return Ok(answer),
@@ -288,20 +294,20 @@ fn ask_any<T: DeserializeOwned>(running: &Running, places: &[AdminPlace], of: Ad
                     unreached.push(message);
                     return Err(refusal(unreached.join("; ")));
                 }
-                Err(error) => unreached.push(format!("{place}: {}", unconfirmed(&error))),
+                Err(error) => unreached.push(format!("{place}: {}", replica_error(&error))),
             }
         }
     }
-    if unreached.is_empty() { asked(running, of) } else { Err(refusal(unreached.join("; "))) }
+    if unreached.is_empty() { query_running(running, of) } else { Err(refusal(unreached.join("; "))) }
 }
 
 /// Accepts a version on every replica. A replica that already serves this version is treated as
 /// having confirmed it.
 pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) -> io::Result<ExitCode> {
-    if let Some(code) = decide_by_store(running, target, site)? {
+    if let Some(code) = decide_in_named_fleet(running, target, site)? {
         return Ok(code);
     }
-    let answers = ask_all(&some_places(running)?, |replica| {
+    let answers = ask_all(&replica_places(running)?, |replica| {
         let refused = match ask_replica(replica, (&Method::POST, target)) {
             Err(error @ AskError::Refused(..)) => error,
             answer => return answer,
@@ -313,7 +319,7 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
             |live: &String| format!("site {site:?}: version {version} is already live", version = short_hash(live));
         live.map(|live| ChangeReport { kept: true, ..ChangeReport::new(message(&live)) }).ok_or(refused)
     });
-    say_answers(running, &answers, judge_change, &[])
+    print_answers(running, &answers, judge_change, &[])
 }
 
 /// Rolls back every replica. Returns an error if replicas serve different versions, because it is
@@ -321,8 +327,8 @@ pub(super) fn accept(running: &Running, target: &str, site: &str, hash: &str) ->
 pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Result<ExitCode> {
     let answers = statuses(running)?;
     let fleets = answers.iter().filter_map(|of| of.answer.as_ref()?.fleet.as_ref());
-    let heard = fleets.min_by_key(|fleet| fleet.state == ReplicaState::Stale);
-    if let Some(line) = differing(heard.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
+    let latest_report = fleets.min_by_key(|fleet| fleet.state == ReplicaState::Stale);
+    if let Some(line) = differing(latest_report.map_or(&[][..], |fleet| &fleet.replicas[..]), &answers).get(site) {
         let accept = shell_line(running.command(&["robotsd", "accept", site, "HASH", "--fleet"]));
         let how = match places(running)? {
             (true, _) => format!("publish one of these versions on all replicas with `{accept}`"),
@@ -337,7 +343,7 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
     let sites = answers.iter().flat_map(|of| &of.answer).flat_map(|status| &status.sites);
     let before = sites.filter(|of| of.name == site).find_map(|of| of.before.as_deref());
     let hash = before.map(|before| format!("&hash={}", short_hash(before))).unwrap_or_default();
-    let by_store = decide_by_store(running, &format!("{target}{hash}"), site)?;
+    let by_store = decide_in_named_fleet(running, &format!("{target}{hash}"), site)?;
     by_store.map_or_else(|| report(running, (&Method::POST, target), judge_change), Ok)
 }
 
@@ -345,11 +351,11 @@ pub(super) fn roll_back(running: &Running, target: &str, site: &str) -> io::Resu
 /// text.
 type Judge<T> = fn(&T) -> (bool, String);
 
-pub(super) fn report<T>(running: &Running, of: AdminQuestion<'_>, judge: Judge<T>) -> io::Result<ExitCode>
+pub(super) fn report<T>(running: &Running, of: AdminCall<'_>, judge: Judge<T>) -> io::Result<ExitCode>
 where
     T: DeserializeOwned + Serialize + Send,
 {
-    say_answers(running, &ask_all_replicas(running, of)?, judge, &[])
+    print_answers(running, &ask_all_replicas(running, of)?, judge, &[])
 }
 
 fn statuses(running: &Running) -> Answers<StatusReport> {
@@ -362,29 +368,30 @@ pub(super) fn status(running: &Running, judge: Judge<StatusReport>, wait: WaitAr
     }
     let answers = statuses(running)?;
     let differing: Vec<_> = differing(&[], &answers).into_values().collect();
-    say_answers(running, &answers, judge, &differing)
+    print_answers(running, &answers, judge, &differing)
 }
 
 pub(super) fn board(running: &Running, query: &BoardQuery) -> io::Result<BoardReport> {
-    let answers = ask_all_replicas(running, (&Method::GET, &query.at(ROWS)))?;
+    let answers = ask_all_replicas(running, (&Method::GET, &query.at(ROWS_PATH)))?;
     Ok(join(answers, query, seconds(SystemTime::now())))
 }
 
 fn judge_change(change: &ChangeReport) -> (bool, String) {
-    let end = change.end().map(|end| format!("; {end}")).unwrap_or_default();
-    (change.problem.is_none(), format!("{}{end}", change.message))
+    let change_warning =
+        change.change_warning().map(|change_warning| format!("; {change_warning}")).unwrap_or_default();
+    (change.problem.is_none(), format!("{}{change_warning}", change.message))
 }
 
 /// Prints one line per replica. Appends `unanswered` to the line of each replica that did not
 /// respond.
-fn say_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
+fn print_each<T>(page: &mut Page, answers: &[ReplicaAnswer<T>], judge: Judge<T>, unanswered: &str) {
     for of in answers {
         page.title(&format!("{}{}", of.replica_message(judge), if of.answer.is_none() { unanswered } else { "" }));
     }
 }
 
 /// Prints the responses, and then `faults`. Each fault describes a difference between the replicas.
-fn say_answers<T: Serialize>(
+fn print_answers<T: Serialize>(
     running: &Running,
     answers: &[ReplicaAnswer<T>],
     judge: Judge<T>,
@@ -394,21 +401,21 @@ fn say_answers<T: Serialize>(
     let code = if answers.iter().any(|of| of.answer.is_none()) {
         ExitCode::from(FAILED)
     } else {
-        answer(confirmed == answers.len() && faults.is_empty())
+        exit_code_for(confirmed == answers.len() && faults.is_empty())
     };
     let text = |page: &mut Page| {
-        say_each(page, answers, judge, "");
+        print_each(page, answers, judge, "");
         faults.iter().for_each(|fault| page.text(fault));
         page.title(&format!("{confirmed} of {} confirmed", plural(answers.len(), "replica")));
     };
-    say_report(&answers, running.json, text, code)
+    print_report(&answers, running.json, text, code)
 }
 
 /// Returns a line for each site whose replicas serve different versions. For a replica that did not
-/// respond, uses the versions in its last heartbeat (`heard`), which may be outdated.
-fn differing(heard: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
-    let heard = heard.iter().filter(|of| of.state != ReplicaState::Missing);
-    let mut replicas: BTreeMap<&str, _> = heard.map(|of| (&*of.replica, of.sites.clone())).collect();
+/// respond, uses the versions in its last heartbeat (`reported`), which may be outdated.
+fn differing(reported: &[FleetReplica], answers: &[ReplicaAnswer<StatusReport>]) -> BTreeMap<String, String> {
+    let reported = reported.iter().filter(|of| of.state != ReplicaState::Missing);
+    let mut replicas: BTreeMap<&str, _> = reported.map(|of| (&*of.replica, of.sites.clone())).collect();
     for (place, status) in answers.iter().filter_map(|of| Some((&*of.replica, of.answer.as_ref()?))) {
         replicas.insert(status.fleet.as_ref().map_or(place, |fleet| &*fleet.replica), versions(status));
     }
@@ -443,13 +450,13 @@ fn places(running: &Running) -> io::Result<(bool, Vec<AdminPlace>)> {
 
 type Answers<T> = io::Result<Vec<ReplicaAnswer<T>>>;
 
-fn ask_all_replicas<T: DeserializeOwned + Send>(running: &Running, of: AdminQuestion<'_>) -> Answers<T> {
-    Ok(ask_all(&some_places(running)?, |replica| ask_replica(replica, of)))
+fn ask_all_replicas<T: DeserializeOwned + Send>(running: &Running, of: AdminCall<'_>) -> Answers<T> {
+    Ok(ask_all(&replica_places(running)?, |replica| ask_replica(replica, of)))
 }
 
 /// Returns the addresses of the replicas that the config lists. If the config lists no addresses,
 /// returns the address of the robotsd that runs with the config.
-fn some_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
+fn replica_places(running: &Running) -> io::Result<Vec<AdminPlace>> {
     let (_, mut places) = places(running)?;
     if places.is_empty() {
         places.push(running.place().map_err(refusal)?);

@@ -12,7 +12,7 @@ use crate::render::{printable, shell_line, stdout, write_pretty_json};
 const WIDTH: usize = 80;
 
 /// Width of labels, in columns.
-const LABEL: usize = 14;
+const LABEL_WIDTH: usize = 14;
 
 #[derive(Debug, Default)]
 pub(in crate::commands) struct Page(String);
@@ -32,31 +32,31 @@ impl Page {
     /// the labels.
     pub(in crate::commands) fn line(&mut self, label: &str, text: &str) {
         let label = if label.is_empty() { String::new() } else { format!("{label}:") };
-        self.fold(&format!("  {label:<width$}", width = LABEL - 2), LABEL, text);
+        self.append_wrapped(&format!("  {label:<width$}", width = LABEL_WIDTH - 2), LABEL_WIDTH, text);
     }
 
     /// Appends wrapped text, with all lines except the first indented.
     pub(in crate::commands) fn text(&mut self, text: &str) {
-        self.fold("", 2, text);
+        self.append_wrapped("", 2, text);
     }
 
     pub(in crate::commands) fn paragraph(&mut self, text: &str) {
-        self.fold("", 0, text);
+        self.append_wrapped("", 0, text);
     }
 
     /// Appends a command on one line and quoted for a shell, so that the user can copy it.
     pub(in crate::commands) fn command(&mut self, command: &[String]) {
-        self.0.push_str(&format!("{:LABEL$}{}\n", "", shell_line(command)));
+        self.0.push_str(&format!("{:LABEL_WIDTH$}{}\n", "", shell_line(command)));
     }
 
     /// Appends the lines of a template. The text after a label (or after spaces of the same width)
     /// is wrapped. A line that begins with a tab contains a command that [`shell_line`] has already
     /// quoted. Any other line is appended as it is.
-    pub(in crate::commands) fn lay_out(&mut self, template: &impl Template) {
+    pub(in crate::commands) fn append_template(&mut self, template: &impl Template) {
         for line in template.to_string().lines() {
-            match (line.strip_prefix('\t'), line.split_at_checked(LABEL)) {
-                (Some(command), _) => self.0.push_str(&format!("{:LABEL$}{command}\n", "")),
-                (None, Some((label, text))) if label.starts_with("  ") => self.fold(label, LABEL, text),
+            match (line.strip_prefix('\t'), line.split_at_checked(LABEL_WIDTH)) {
+                (Some(command), _) => self.0.push_str(&format!("{:LABEL_WIDTH$}{command}\n", "")),
+                (None, Some((label, text))) if label.starts_with("  ") => self.append_wrapped(label, LABEL_WIDTH, text),
                 _ => self.title(line),
             }
         }
@@ -66,7 +66,7 @@ impl Page {
         self.0
     }
 
-    fn fold(&mut self, first: &str, indent: usize, text: &str) {
+    fn append_wrapped(&mut self, first: &str, indent: usize, text: &str) {
         let text = printable(text);
         let mut line = first.to_owned();
         let mut column = first.chars().count();
@@ -94,33 +94,33 @@ impl Page {
 }
 
 /// Writes text to standard output. Ignores a closed pipe.
-pub(in crate::commands) fn say(text: &str) {
+pub(in crate::commands) fn print_text(text: &str) {
     let mut out = stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Writes a report as JSON if `json` is set, otherwise as text. Returns `code`, or an error if the
 /// report cannot be serialized.
-pub(in crate::commands) fn say_report(
+pub(in crate::commands) fn print_report(
     report: &impl serde::Serialize,
     json: bool,
     text: impl FnOnce(&mut Page),
     code: ExitCode,
 ) -> io::Result<ExitCode> {
     if json {
-        say_json(report)?;
+        print_json(report)?;
     } else {
         let mut page = Page::default();
         text(&mut page);
-        say(&page.into_string());
+        print_text(&page.into_string());
     }
     Ok(code)
 }
 
-pub(in crate::commands) fn say_json(value: &impl serde::Serialize) -> io::Result<()> {
+pub(in crate::commands) fn print_json(value: &impl serde::Serialize) -> io::Result<()> {
     let mut text = Vec::new();
     write_pretty_json(&mut text, value)?;
-    say(&String::from_utf8_lossy(&text));
+    print_text(&String::from_utf8_lossy(&text));
     Ok(())
 }
 
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_folded_and_commands_are_not() {
+    fn long_lines_are_wrapped_but_commands_are_not() {
         let mut page = Page::default();
         page.line("waiting", &"word ".repeat(30));
         page.line("", "more\u{1b}[2J");
@@ -175,9 +175,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_template_is_laid_out_as_it_begins_and_no_value_begins_one() {
+    fn a_template_line_is_laid_out_by_its_start_and_values_cannot_add_lines() {
         let mut page = Page::default();
-        page.lay_out(&ThreeLines { text: &"\n\tword".repeat(20) });
+        page.append_template(&ThreeLines { text: &"\n\tword".repeat(20) });
         let text = page.into_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], format!("as it is: {}", "\\n    word".repeat(20)));

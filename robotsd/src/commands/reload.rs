@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use http::Method;
 
 use super::fleet::{self, FleetArg};
-use super::output::{Page, say_report};
-use super::running::{Reason, Running, asked};
-use crate::exit::answer;
-use crate::render::{plural, short_hash, young_rules};
+use super::output::{Page, print_report};
+use super::running::{Reason, Running, query_running};
+use crate::exit::exit_code_for;
+use crate::render::{grace_summary, plural, short_hash};
 use crate::report::{AppendReport, ReloadOutcome, ReloadReport, SiteReload};
 
 #[derive(Debug, clap::Args)]
@@ -35,9 +35,9 @@ pub(crate) fn reload(args: &ReloadArgs) -> io::Result<ExitCode> {
         let judge = |report: &ReloadReport| (is_accepted(report), reload_line(report));
         return fleet::report(&args.running, (&Method::POST, &target), judge);
     }
-    let report: ReloadReport = asked(&args.running, (&Method::POST, &target))?;
+    let report: ReloadReport = query_running(&args.running, (&Method::POST, &target))?;
     let text = |page: &mut Page| outcomes(&report).for_each(|(_, line)| page.title(&line));
-    say_report(&report, args.running.json, text, answer(is_accepted(&report)))
+    print_report(&report, args.running.json, text, exit_code_for(is_accepted(&report)))
 }
 
 /// Returns the outcome for each file, with a line of text for the output.
@@ -49,7 +49,7 @@ fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
     });
     let sites = report.sites.iter().flat_map(
         |SiteReload { name, outcome, message, grace_end, grace_rules, append, .. }| {
-            let grace = grace_end.as_ref().map(|end| format!("; {}", young_rules(*grace_rules, end)));
+            let grace = grace_end.as_ref().map(|end| format!("; {}", grace_summary(*grace_rules, end)));
             let site = (&**outcome, format!("{name}: {outcome}: {message}{}", grace.unwrap_or_default()));
             [site].into_iter().chain(append.iter().map(move |part| (&*part.state, part_line(name, part))))
         },
@@ -59,8 +59,8 @@ fn outcomes(report: &ReloadReport) -> impl Iterator<Item = (&str, String)> {
 
 fn part_line(site: &str, AppendReport { source, state, hash, problem, left_out, .. }: &AppendReport) -> String {
     let version = hash.as_ref().map(|hash| format!("version {}", short_hash(hash)));
-    let said: Vec<_> = [&version, problem, left_out].into_iter().flatten().map(String::as_str).collect();
-    format!("{site}: {state}: {source}: {}", said.join("; "))
+    let details: Vec<_> = [&version, problem, left_out].into_iter().flatten().map(String::as_str).collect();
+    format!("{site}: {state}: {source}: {}", details.join("; "))
 }
 
 fn is_taken((outcome, _): &(&str, String)) -> bool {

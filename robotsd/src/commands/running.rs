@@ -12,11 +12,11 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 
-use super::output::{Page, say_report};
-use crate::admin::client::{AdminQuestion, ask};
+use super::output::{Page, print_report};
+use crate::admin::client::{AdminCall, ask};
 use crate::admin::find_place;
-use crate::config::{AdminPlace, USUAL_CONFIG, config_if_any};
-use crate::exit::{answer, complain};
+use crate::config::{AdminPlace, DEFAULT_CONFIG, config_if_any};
+use crate::exit::{complain, exit_code_for};
 use crate::render::{plural, printable, short_hash};
 use crate::report::{HistoryReport, NextStep, RecordedReload, UpgradeReport};
 
@@ -49,11 +49,11 @@ impl Running {
             return Ok(place.clone());
         }
         if self.config.is_none()
-            && let Some(place) = place_of_environment()?
+            && let Some(place) = place_from_environment()?
         {
             return Ok(place);
         }
-        find_place(&self.config_path().unwrap_or_else(|| USUAL_CONFIG.into()))
+        find_place(&self.config_path().unwrap_or_else(|| DEFAULT_CONFIG.into()))
     }
 
     /// Returns the path of the config: from an option, from the environment, or the default path if
@@ -89,12 +89,12 @@ impl Running {
     }
 }
 
-fn place_of_environment() -> Result<Option<AdminPlace>, String> {
+fn place_from_environment() -> Result<Option<AdminPlace>, String> {
     let named = std::env::var(ADMIN_VARIABLE).ok().filter(|place| !place.is_empty());
     named.map(|place| place.parse().map_err(|why| format!("{ADMIN_VARIABLE}: {why}"))).transpose()
 }
 
-pub(in crate::commands) fn asked<T: DeserializeOwned>(running: &Running, of: AdminQuestion<'_>) -> io::Result<T> {
+pub(in crate::commands) fn query_running<T: DeserializeOwned>(running: &Running, of: AdminCall<'_>) -> io::Result<T> {
     let place = running.place().map_err(refusal)?;
     ask(&place, of, complain).map_err(refusal)
 }
@@ -142,14 +142,14 @@ pub(crate) struct RunningSite {
 
 pub(crate) fn history(args: &RunningSite) -> io::Result<ExitCode> {
     let target = query("/history", &[("site", &args.site)]);
-    let report: HistoryReport = asked(&args.running, (&Method::GET, &target))?;
+    let report: HistoryReport = query_running(&args.running, (&Method::GET, &target))?;
     let text = |page: &mut Page| {
         if report.entries.is_empty() {
             page.title(&format!("site {site}: the robots.txt has not been reloaded yet", site = report.site));
         }
-        report.entries.iter().for_each(|entry| page.lay_out(&ReloadText { entry }));
+        report.entries.iter().for_each(|entry| page.append_template(&ReloadText { entry }));
     };
-    say_report(&report, args.running.json, text, ExitCode::SUCCESS)
+    print_report(&report, args.running.json, text, ExitCode::SUCCESS)
 }
 
 #[derive(Template)]
@@ -168,7 +168,7 @@ pub(crate) struct UpgradeArgs {
 }
 
 pub(crate) fn upgrade(UpgradeArgs { running, reason }: &UpgradeArgs) -> io::Result<ExitCode> {
-    let report: UpgradeReport = asked(running, (&Method::POST, &reason.target("/upgrade", [])))?;
+    let report: UpgradeReport = query_running(running, (&Method::POST, &reason.target("/upgrade", [])))?;
     let text = |page: &mut Page| page.title(&format!("{}: {}", report.state, report.message));
-    say_report(&report, running.json, text, answer(report.state == "done"))
+    print_report(&report, running.json, text, exit_code_for(report.state == "done"))
 }

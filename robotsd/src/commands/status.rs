@@ -14,21 +14,21 @@ use http::Method;
 
 use super::agents::checked_share;
 use super::fleet::{self, FleetArg, WaitArg};
-use super::output::say_report;
-use super::running::{Running, asked, refusal};
+use super::output::print_report;
+use super::running::{Running, query_running, refusal};
 use crate::config::{host_patterns, owners};
 use crate::exit;
-use crate::render::{plural, shell_line, short_hash, young_rules};
+use crate::render::{grace_summary, plural, shell_line, short_hash};
 use crate::report::{
     NextStep, ReplicaState, RequestsReport, SiteReport, SiteTraffic, StatusReport, TrafficReport, UpstreamReport, is_of,
 };
 use crate::sites::unknown;
 
 /// Maximum number of settings of a rejected config that are shown.
-const HELD_BACK: usize = 8;
+const MAX_HELD_BACK: usize = 8;
 
 /// Maximum number of sites that the output describes in full.
-const DESCRIBED: usize = 12;
+const MAX_DESCRIBED: usize = 12;
 
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("wait", |wait| wait.requires("fleet")))]
@@ -77,20 +77,20 @@ pub(crate) fn run(args: &StatusArgs) -> io::Result<ExitCode> {
                 "--fleet shows one line per replica and cannot be combined with --site, --problems or --ready",
             ));
         }
-        return fleet::status(running, |report| (is_well(report), summary(report)), args.wait);
+        return fleet::status(running, |report| (is_healthy(report), summary(report)), args.wait);
     }
-    let mut report: StatusReport = asked(running, (&Method::GET, "/status"))?;
+    let mut report: StatusReport = query_running(running, (&Method::GET, "/status"))?;
     if args.ready {
-        return Ok(exit::answer(report.state == "serving"));
+        return Ok(exit::exit_code_for(report.state == "serving"));
     }
     if let Some(wanted) = &args.site {
         select(&mut report, wanted).map_err(refusal)?;
     }
-    let code = exit::answer(if args.problems { !needs_an_operator(&report) } else { is_well(&report) });
-    say_report(&report, running.json, |page| page.lay_out(&StatusText::new(&report, args)), code)
+    let code = exit::exit_code_for(if args.problems { !needs_an_operator(&report) } else { is_healthy(&report) });
+    print_report(&report, running.json, |page| page.append_template(&StatusText::new(&report, args)), code)
 }
 
-fn is_well(report: &StatusReport) -> bool {
+fn is_healthy(report: &StatusReport) -> bool {
     let is_taken = report.config.rejected.is_none() && report.config.refused.is_empty();
     let of_sites = report.sites.iter().map(|site| &site.switch_problem);
     let is_switch_unread = of_sites.chain([&report.switch_problem]).any(Option::is_some);
@@ -134,10 +134,10 @@ fn select(report: &mut StatusReport, wanted: &str) -> Result<(), String> {
 }
 
 pub(super) fn needs_an_operator(report: &StatusReport) -> bool {
-    !is_well(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_a_hand(report, site))
+    !is_healthy(report) || !report.problems.is_empty() || report.sites.iter().any(|site| needs_attention(report, site))
 }
 
-fn needs_a_hand(report: &StatusReport, site: &SiteReport) -> bool {
+fn needs_attention(report: &StatusReport, site: &SiteReport) -> bool {
     let is_out = |upstream: &UpstreamReport| upstream.state != "up";
     let is_failing = site.fetch.as_ref().is_some_and(|fetch| fetch.failing_since.is_some());
     let has_ended = site.overrides.iter().any(|exception| exception.ended);
@@ -152,7 +152,7 @@ struct StatusText<'a> {
     report: &'a StatusReport,
     running: &'a Running,
     /// Number of sites that need attention; `None` if there is only one site.
-    in_need: Option<usize>,
+    attention_count: Option<usize>,
     described: Vec<&'a SiteReport>,
     others: Vec<&'a SiteReport>,
 }
@@ -160,16 +160,17 @@ struct StatusText<'a> {
 impl<'a> StatusText<'a> {
     fn new(report: &'a StatusReport, args: &'a StatusArgs) -> Self {
         let sites = &report.sites;
-        let (mut described, mut others): (Vec<_>, Vec<_>) = sites.iter().partition(|site| needs_a_hand(report, site));
-        let in_need = (sites.len() > 1 || args.problems).then_some(described.len());
+        let (mut described, mut others): (Vec<_>, Vec<_>) =
+            sites.iter().partition(|site| needs_attention(report, site));
+        let attention_count = (sites.len() > 1 || args.problems).then_some(described.len());
         if args.problems {
             others.clear();
         } else if args.site.is_some() || sites.len() == 1 {
             described.append(&mut others);
         } else {
-            others = [described.split_off(described.len().min(DESCRIBED)), others].concat();
+            others = [described.split_off(described.len().min(MAX_DESCRIBED)), others].concat();
         }
-        Self { report, running: &args.running, in_need, described, others }
+        Self { report, running: &args.running, attention_count, described, others }
     }
 
     fn command(&self, step: &NextStep) -> String {
@@ -210,7 +211,7 @@ fn responses(traffic: &TrafficReport) -> String {
     counts(classes.chain([("not sent, because the client closed the connection", traffic.unanswered)]))
 }
 
-fn kinds(requests: &RequestsReport) -> String {
+fn request_counts(requests: &RequestsReport) -> String {
     counts([
         ("for robots.txt", requests.robots_txt),
         ("allowed", requests.allowed),
@@ -222,6 +223,6 @@ fn kinds(requests: &RequestsReport) -> String {
     ])
 }
 
-fn for_people(seconds: u64) -> String {
+fn human_duration(seconds: u64) -> String {
     humantime::format_duration(Duration::from_secs(seconds)).to_string()
 }

@@ -23,7 +23,7 @@ use crate::input::{self, ReadInput, stdin_once};
 use crate::render::{printable, printable_path, stdout, write_json};
 
 /// Default file of expectations, if the command line names no file and no site.
-const USUAL_FILE: &str = "robots.test.toml";
+const DEFAULT_FILE: &str = "robots.test.toml";
 
 /// Test a robots.txt against a file of expectations
 #[derive(Args, Debug)]
@@ -70,23 +70,23 @@ struct UnmetRecord<'a> {
 pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
     stdin_once(args.file.iter().chain(&args.robots))?;
     let mut named = args.file.iter().chain(&args.site.config);
-    named.try_for_each(|path| args.within.refuse_named(path))?;
+    named.try_for_each(|path| args.within.check_path_named(path))?;
     let site = args.site.select()?;
     let is_usual = args.file.is_none() && !args.site.has_config();
     let path = match &args.file {
         Some(file) => file.clone(),
         None if !is_usual => site.expectations()?,
-        None if Path::new(USUAL_FILE).exists() => PathBuf::from(USUAL_FILE),
+        None if Path::new(DEFAULT_FILE).exists() => PathBuf::from(DEFAULT_FILE),
         None => {
             let fault = format!(
-                "there is no {USUAL_FILE} in this folder: give a file of expectations, or use --config FILE with a \
+                "there is no {DEFAULT_FILE} in this folder: give a file of expectations, or use --config FILE with a \
                  site that has expectations"
             );
             return Err(io::Error::other(fault));
         }
     };
     if is_usual {
-        args.within.refuse_named(&path)?;
+        args.within.check_path_named(&path)?;
     }
     let read: ReadInput = if args.file.is_some() || is_usual { input::read } else { input::read_configured };
     let file = match ExpectationsFile::read(&path, read, &site.settings.registry) {
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         );
         return Err(io::Error::other(message));
     }
-    robots.iter().try_for_each(|path| args.within.refuse_named(path))?;
+    robots.iter().try_for_each(|path| args.within.check_path_named(path))?;
     let robots = site.robots(robots.as_deref())?;
     let name = robots.name.clone();
     let evaluator = robots.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
@@ -134,7 +134,7 @@ pub(crate) fn run(args: &TestArgs) -> io::Result<ExitCode> {
         }
     }
     out.flush()?;
-    Ok(if has_slips { ExitCode::from(FAILED) } else { exit::answer(outcome.is_met()) })
+    Ok(if has_slips { ExitCode::from(FAILED) } else { exit::exit_code_for(outcome.is_met()) })
 }
 
 /// Result of testing a robots.txt against a file of expectations. The `Display` form lists the

@@ -96,22 +96,22 @@ struct Limited {
 }
 
 impl Limited {
-    fn left(&self) -> io::Result<Option<Duration>> {
-        let left = self.end.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(left)) }
+    fn time_left(&self) -> io::Result<Option<Duration>> {
+        let time_left = self.end.saturating_duration_since(Instant::now());
+        if time_left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(Some(time_left)) }
     }
 }
 
 impl Read for Limited {
     fn read(&mut self, part: &mut [u8]) -> io::Result<usize> {
-        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.set_read_timeout(self.time_left()?)?;
         self.stream.read(part)
     }
 }
 
 impl Write for Limited {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.set_write_timeout(self.time_left()?)?;
         self.stream.write(part)
     }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_is_at_the_root_and_nothing_else_is() {
+    fn the_tester_serves_its_page_at_the_root_and_404_elsewhere() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || serve(&listener, b"<p>a page"));
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn further_connections_are_closed_until_one_ends() {
+    fn connections_above_the_limit_are_closed_until_one_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         thread::spawn(move || serve(&listener, b"<p>a page"));

@@ -4,7 +4,7 @@
 use std::io;
 use std::process::ExitCode;
 
-use super::output::say;
+use super::output::print_text;
 use super::running::refusal;
 use crate::admin::new_token;
 
@@ -21,7 +21,7 @@ pub(crate) enum TokenCommand {
 pub(crate) fn run(TokenCommand::New { name }: &TokenCommand) -> io::Result<ExitCode> {
     let (token, hash) = new_token().map_err(refusal)?;
     let name = toml::Value::from(name.as_str());
-    say(&format!(
+    print_text(&format!(
         "{token}\n\n# The token is not shown again. Commands read it from ROBOTSD_TOKEN, or from the file in \
          ROBOTSD_TOKEN_FILE.\n\n\
          [[admin.token]]\nname  = {name}\nhash  = \"{hash}\"\nrole  = \"read\"  # or operate, or admin (for every \

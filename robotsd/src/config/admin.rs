@@ -19,7 +19,7 @@ use tower_robots::policy::Network;
 use super::admin_rights::{self, AdminRights, LocalToken, RawAdminToken, RawAdminUser};
 use super::listener::{RawCertificate, pairs};
 use super::published::authorities;
-use super::{Fault, Placed, USUAL_CONFIG, parsed, tables, words};
+use super::{DEFAULT_CONFIG, Fault, Placed, parsed, tables, words};
 use crate::edge::LiveCertificates;
 use crate::files;
 
@@ -99,7 +99,7 @@ pub(crate) struct AdminSettings {
     pub(crate) hosts: Vec<String>,
     /// Whether the config sets neither an address nor a socket, so `socket` is the default socket.
     /// If the default socket cannot be opened, robotsd serves without it.
-    pub(crate) is_usual: bool,
+    pub(crate) is_default_socket: bool,
     pub(crate) listeners: Vec<AdminListenerConfig>,
     pub(crate) rights: Arc<AdminRights>,
     pub(crate) audit: Option<PathBuf>,
@@ -140,7 +140,7 @@ impl AdminListenerConfig {
     /// Reports whether this listener would treat a connection from this process as a connection
     /// from the configured proxy.
     pub(super) fn trusts_itself(&self) -> bool {
-        let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::ask_clients);
+        let asks_clients = self.certificates.as_ref().is_some_and(LiveCertificates::require_client_certificates);
         let own: [IpAddr; 3] = [self.address.ip(), Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
         let mut networks = self.proxy.iter().flat_map(|proxy| &proxy.from);
         !asks_clients && networks.any(|network| own.iter().any(|own| network.contains(*own)))
@@ -153,7 +153,7 @@ impl AdminListenerConfig {
     }
 
     /// Describes how clients can make changes through this listener.
-    fn way(&self, rights: &AdminRights) -> String {
+    fn describe_changes(&self, rights: &AdminRights) -> String {
         let address = self.address;
         match (self.access(rights), rights.local_token().map(|local| local.file.display())) {
             (AdminAccess::Full, _) => format!("through {address}, by anyone who can connect, without a token"),
@@ -173,18 +173,18 @@ impl AdminSettings {
     /// Returns the settings for a config without `[admin]`; `None` if there is no runtime folder
     /// for the socket.
     pub(crate) fn usual(path: &Path) -> Option<Self> {
-        usual_socket(path).map(Self::on_usual_socket)
+        default_socket(path).map(Self::with_default_socket)
     }
 
     /// Adds the default socket if the settings have neither an address nor a socket, so that
     /// commands can connect. If there is no runtime folder, adds the default address instead.
-    pub(super) fn on_usual_place(self, path: &Path) -> Self {
+    pub(super) fn with_default_place(self, path: &Path) -> Self {
         if !self.has_no_place() {
             return self;
         }
         match Self::usual(path) {
-            Some(Self { socket, is_usual, .. }) => Self { socket, is_usual, ..self },
-            None => Self { address: Some(Self::usual_address()), ..self },
+            Some(Self { socket, is_default_socket, .. }) => Self { socket, is_default_socket, ..self },
+            None => Self { address: Some(Self::default_address()), ..self },
         }
     }
 
@@ -192,8 +192,8 @@ impl AdminSettings {
         self.address.is_none() && self.socket.is_none()
     }
 
-    fn on_usual_socket(socket: PathBuf) -> Self {
-        Self { socket: Some(socket), is_usual: true, ..Self::default() }
+    fn with_default_socket(socket: PathBuf) -> Self {
+        Self { socket: Some(socket), is_default_socket: true, ..Self::default() }
     }
 
     /// Returns a listener for the address of `[admin]`, which commands connect to; `None` if there
@@ -221,10 +221,10 @@ impl AdminSettings {
     pub(crate) fn ways_to_change(&self, token_files: &[PathBuf]) -> Vec<String> {
         let rights = self.rights.with_local(self.local_token(token_files));
         let socket = self.socket.as_ref().map(|socket| format!("through the socket {}", socket.display()));
-        socket.into_iter().chain(self.all_listeners().map(|listener| listener.way(&rights))).collect()
+        socket.into_iter().chain(self.all_listeners().map(|listener| listener.describe_changes(&rights))).collect()
     }
 
-    pub(crate) fn usual_address() -> SocketAddr {
+    pub(crate) fn default_address() -> SocketAddr {
         (Ipv4Addr::LOCALHOST, PORT).into()
     }
 }
@@ -248,7 +248,7 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
             Some(*address.get_ref())
         }
         None if socket.is_some() || !admin.listener.is_empty() => None,
-        None => Some(AdminSettings::usual_address()),
+        None => Some(AdminSettings::default_address()),
     };
     let mut hosts = Vec::new();
     for host in &admin.hosts {
@@ -265,18 +265,18 @@ fn resolve(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fau
     if let Some(open) =
         admin.address.as_ref().filter(|address| is_open(*address.get_ref()) && !rights.tokens.is_empty())
     {
-        return Err(open.fault(in_the_clear(*open.get_ref())));
+        return Err(open.fault(unencrypted_message(*open.get_ref())));
     }
-    let listeners = admin.listener.iter().map(further).collect::<Result<_, _>>()?;
+    let listeners = admin.listener.iter().map(resolve_listener).collect::<Result<_, _>>()?;
     let audit = admin.audit.as_ref().map(|audit| folder.join(audit.get_ref()));
-    Ok(Some(AdminSettings { address, socket, hosts, is_usual: false, listeners, rights, audit }))
+    Ok(Some(AdminSettings { address, socket, hosts, is_default_socket: false, listeners, rights, audit }))
 }
 
 pub(crate) fn is_open(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 
-fn in_the_clear(address: SocketAddr) -> String {
+fn unencrypted_message(address: SocketAddr) -> String {
     format!(
         "other machines can reach {address} without TLS, so tokens would be sent unencrypted: write an \
          [[admin.listener]] with an [[admin.listener.certificate]], or a loopback address"
@@ -285,14 +285,14 @@ fn in_the_clear(address: SocketAddr) -> String {
 
 /// Resolves a listener of `[[admin.listener]]`. A listener that other machines can reach is
 /// read-only unless configured otherwise.
-fn further(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
+fn resolve_listener(listener: &RawAdminListener) -> Result<AdminListenerConfig, Fault> {
     let address = *listener.address.get_ref();
     let usual = is_open(address).then_some(AdminAccess::Read);
     let access = listener.access.as_ref().map(|access| *access.get_ref()).or(usual);
     let written = listener.access.as_ref().map_or_else(|| listener.address.span(), Spanned::span);
     let takes_token = matches!(access, Some(AdminAccess::Token | AdminAccess::TokenForChanges));
     if takes_token && is_open(address) && listener.certificate.is_empty() {
-        return Err(Fault::new(written, in_the_clear(address)));
+        return Err(Fault::new(written, unencrypted_message(address)));
     }
     let proxy = match (access, &*listener.from, &listener.user_header) {
         (Some(AdminAccess::Proxy), [_, ..], Some(header)) => {
@@ -320,7 +320,7 @@ const FOR_PROXIES: &str = "\"from\" and \"user_header\" require access = \"proxy
 
 /// Resolves `[admin]`, and reads the certificates of its listeners. Returns `None` if the admin
 /// interface is disabled.
-pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
+pub(super) fn resolve_with_certificates(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSettings>, Fault> {
     let Some(mut settings) = resolve(admin, folder)? else { return Ok(None) };
     for (raw, listener) in admin.listener.iter().zip(&mut settings.listeners) {
         let clients = raw.client_ca.as_ref().map(|file| authorities(file, folder)).transpose()?;
@@ -333,7 +333,7 @@ pub(super) fn served(admin: &RawAdmin, folder: &Path) -> Result<Option<AdminSett
     Ok(Some(settings))
 }
 
-fn usual_socket(path: &Path) -> Option<PathBuf> {
+fn default_socket(path: &Path) -> Option<PathBuf> {
     runtime_folders().into_iter().next().map(|folder| folder.join(format!("{}.sock", instance_name(path))))
 }
 
@@ -385,7 +385,7 @@ pub(crate) fn runtime_folders() -> Vec<PathBuf> {
 /// derived from the path of the server's config.
 pub(crate) fn instance_name(path: &Path) -> String {
     let path = absolute(path);
-    if path == Path::new(USUAL_CONFIG) {
+    if path == Path::new(DEFAULT_CONFIG) {
         return "admin".to_owned();
     }
     let hash = hmac_sha256::Hash::hash(path.as_os_str().as_encoded_bytes());
@@ -396,7 +396,7 @@ pub(crate) fn instance_name(path: &Path) -> String {
 /// link, the link is not resolved, because it may be changed later.
 fn absolute(path: &Path) -> PathBuf {
     match (files::folder_of(path).canonicalize(), path.file_name()) {
-        (Ok(folder), Some(name)) if path != Path::new(USUAL_CONFIG) => folder.join(name),
+        (Ok(folder), Some(name)) if path != Path::new(DEFAULT_CONFIG) => folder.join(name),
         _ => path.to_path_buf(),
     }
 }
@@ -406,8 +406,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_config_has_one_name_however_its_path_is_written() {
-        assert_eq!(instance_name(Path::new(USUAL_CONFIG)), "admin");
+    fn a_config_has_the_same_instance_name_for_every_spelling_of_its_path() {
+        assert_eq!(instance_name(Path::new(DEFAULT_CONFIG)), "admin");
         let folder = tempfile::tempdir().expect("a folder");
         let (path, other) = (folder.path().join("a.toml"), folder.path().join("b.toml"));
         assert_eq!(instance_name(&path), instance_name(&folder.path().join(".").join("a.toml")));

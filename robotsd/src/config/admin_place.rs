@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_addresses_names_or_paths() {
+    fn an_admin_place_is_an_address_a_name_a_url_or_a_socket_path() {
         let address = |text: &str| Some(AdminPlace::Address(text.parse().unwrap()));
         let socket = |text: &str| Some(AdminPlace::Socket(text.into()));
         let tls = |host: &str, port| Some(AdminPlace::Tls(host.to_owned(), port));

@@ -15,7 +15,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 
 use super::site::end;
-use super::{Fault, Placed, fits, tables, words};
+use super::{Fault, Placed, matches_pattern, tables, words};
 use crate::names::quoted_list;
 
 tables! {
@@ -142,11 +142,11 @@ impl AdminRights {
     }
 
     pub(crate) fn user(&self, users: &[AdminUser]) -> Option<&Grant> {
-        let is_it = |known: &AdminUser, user: &AdminUser| match (known, user) {
-            (AdminUser::Named(pattern), AdminUser::Named(name)) => fits(pattern, name),
+        let is_match = |known: &AdminUser, user: &AdminUser| match (known, user) {
+            (AdminUser::Named(pattern), AdminUser::Named(name)) => matches_pattern(pattern, name),
             _ => known == user,
         };
-        users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_it(known, user))).map(|(_, grant)| grant)
+        users.iter().find_map(|user| self.users.iter().find(|(known, _)| is_match(known, user))).map(|(_, grant)| grant)
     }
 
     pub(crate) fn has_local_users(&self) -> bool {
@@ -196,8 +196,8 @@ impl Grant {
             None => pattern == "*",
             // `name` may be `SITE/HOST`, the name of the robots.txt of one host. A pattern without
             // `/` is compared only with the name of the site.
-            Some(name) if pattern.contains('/') => fits(pattern, name),
-            Some(name) => fits(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
+            Some(name) if pattern.contains('/') => matches_pattern(pattern, name),
+            Some(name) => matches_pattern(pattern, name.split_once('/').map_or(name, |(site, _)| site)),
         };
         self.sites.iter().any(is_covered)
     }
@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_is_for_the_names_that_it_says() {
+    fn a_star_in_a_pattern_matches_any_part_of_a_name() {
         for (pattern, names, others) in [
             ("shop", "shop", "shops sho  SHOP"),
             ("*", "a shop/a.test ", ""),
@@ -295,14 +295,14 @@ mod tests {
         ] {
             for (names, want) in [(names, true), (others, false)] {
                 for name in names.split(' ').filter(|name| !name.is_empty()) {
-                    assert_eq!(fits(pattern, name), want, "{pattern} {name}");
+                    assert_eq!(matches_pattern(pattern, name), want, "{pattern} {name}");
                 }
             }
         }
     }
 
     #[test]
-    fn a_site_covers_its_hosts_and_only_a_star_every_site() {
+    fn a_grant_for_a_site_covers_its_hosts_and_only_star_covers_every_site() {
         let of = |sites: &[&str]| Grant {
             sites: sites.iter().map(ToString::to_string).collect(),
             ..Grant::everywhere(AdminRole::Operate)
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_64_digits() {
+    fn a_token_hash_is_sha256_with_64_hexadecimal_digits() {
         let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
         assert_eq!(hash(&format!("sha256:{digits}")).map(|hash| hash[..3].to_vec()), Some(vec![0x01, 0x23, 0x45]));
         for text in [&digits[..], "sha256:", &format!("sha256:{}", &digits[1..]), &format!("sha256:+{}", &digits[1..])]

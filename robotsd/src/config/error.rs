@@ -41,7 +41,7 @@ impl ConfigError {
         let path = printable(path.as_os_str().as_encoded_bytes());
         let help = match error.kind() {
             io::ErrorKind::IsADirectory => "; write the path of a file in this folder, such as robotsd.toml",
-            io::ErrorKind::NotFound if path == USUAL_CONFIG => {
+            io::ErrorKind::NotFound if path == DEFAULT_CONFIG => {
                 "; robotsd uses this path by default: to use another config, give --config FILE or set ROBOTSD_CONFIG"
             }
             _ => "",
@@ -176,7 +176,7 @@ impl Faults {
     }
 }
 
-pub(crate) const USUAL_CONFIG: &str = "/etc/robotsd/robotsd.toml";
+pub(crate) const DEFAULT_CONFIG: &str = "/etc/robotsd/robotsd.toml";
 
 pub(crate) const CONFIG_VARIABLE: &str = "ROBOTSD_CONFIG";
 
@@ -195,7 +195,7 @@ pub(crate) struct ConfigArgument {
 impl ConfigArgument {
     pub(crate) fn path(&self) -> PathBuf {
         let named = self.config.as_ref().or(self.file.as_ref()).cloned();
-        named.or_else(config_of_environment).unwrap_or_else(|| USUAL_CONFIG.into())
+        named.or_else(config_of_environment).unwrap_or_else(|| DEFAULT_CONFIG.into())
     }
 }
 
@@ -204,6 +204,6 @@ pub(crate) fn config_of_environment() -> Option<PathBuf> {
 }
 
 pub(crate) fn config_if_any(named: Option<&Path>) -> Option<PathBuf> {
-    let usual = || Some(PathBuf::from(USUAL_CONFIG)).filter(|path| path.exists());
+    let usual = || Some(PathBuf::from(DEFAULT_CONFIG)).filter(|path| path.exists());
     named.map(Path::to_path_buf).or_else(config_of_environment).or_else(usual)
 }

@@ -118,7 +118,7 @@ pub(crate) struct Config {
     pub(crate) rate_store: Option<StoreSettings>,
     /// Reason why the rate store is never used. `None` if the rate store is used, or if there is no
     /// rate store.
-    pub(crate) rate_store_unasked: Option<&'static str>,
+    pub(crate) unused_rate_store: Option<&'static str>,
     /// Configured maximum number of connections. If it is `None`, `edge` derives the limit from the
     /// number of file descriptors that the process may open.
     pub(crate) connections: Option<usize>,

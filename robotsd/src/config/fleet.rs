@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use toml::Spanned;
 
-use super::rate_store::NamedStore;
+use super::rate_store::StoreKeys;
 use super::values::StoreText;
 use super::{AdminPlace, ConfigError, Fault, Faults, Placed, parsed, partial_parse, reader, tables, unplaced};
-use crate::audit::machine;
+use crate::audit::host_name;
 use crate::store::StoreSettings;
 
 tables! {
@@ -46,7 +46,7 @@ impl FleetSettings {
     /// set `store`, the fleet uses the store of `[rate]`.
     pub(super) fn resolve(file: &RawFleet, rate: Option<&StoreSettings>, folder: &Path) -> Result<Option<Self>, Fault> {
         let RawFleet { name, replica, store, cluster, password_file, ca, .. } = file;
-        let named = NamedStore { store, cluster, password_file, ca }.resolve(folder)?;
+        let named = StoreKeys { store, cluster, password_file, ca }.resolve(folder)?;
         let Some(name) = name else {
             let of_name = [store.as_ref().map(Spanned::span), replica.as_ref().map(Spanned::span)];
             let message = "this key requires the name of a fleet: write name = \"shop-prod\" in [fleet]";
@@ -62,16 +62,16 @@ impl FleetSettings {
                 )));
             }
         }
-        let unstored = || {
+        let missing_store = || {
             name.fault(
                 "a fleet needs a store for the document that its replicas share: write store = \
                  \"redis://10.0.0.5\" in [fleet] or [rate]",
             )
         };
-        let store = named.or_else(|| rate.cloned()).ok_or_else(unstored)?;
+        let store = named.or_else(|| rate.cloned()).ok_or_else(missing_store)?;
         let store =
             StoreSettings { prefix: format!("robotsd:fleet:{{{}}}:", name.get_ref()), deadline: DEADLINE, ..store };
-        let replica = replica.as_ref().map_or_else(machine, |replica| replica.get_ref().clone());
+        let replica = replica.as_ref().map_or_else(host_name, |replica| replica.get_ref().clone());
         Ok(Some(Self { name: name.get_ref().clone(), replica, store }))
     }
 }

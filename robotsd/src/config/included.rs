@@ -29,10 +29,10 @@ use tower_robots::internals::Origin;
 use super::fleet::RawFleet;
 use super::joined_text::Parts;
 use super::reader::ReadText;
-use super::site::misleading;
+use super::site::name_problem;
 use super::{
     ConfigError, Document, Fault, Faults, Kind, Place, Placed, RawAdmin, RawSite, Reader, RobotsSource, SiteConfig,
-    Value, fits, partial_parse, reader, tables,
+    Value, matches_pattern, partial_parse, reader, tables,
 };
 use crate::audit;
 use crate::files;
@@ -49,7 +49,7 @@ impl Document for SitesFile {
 }
 
 /// Name of the file in the state directory that contains the last good copies.
-const KEPT: &str = "include.json";
+const GOOD_COPIES_FILE: &str = "include.json";
 
 /// Maximum size of an included file, in bytes: enough for hundreds of thousands of sites.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
@@ -123,8 +123,8 @@ impl IncludePattern {
 
     /// Reports whether a file with this name matches the pattern. Names that begin with a dot never
     /// match, because editors use them for temporary files.
-    pub(crate) fn fits(&self, name: &str) -> bool {
-        !name.starts_with('.') && fits(&self.name, name)
+    pub(crate) fn matches_pattern(&self, name: &str) -> bool {
+        !name.starts_with('.') && matches_pattern(&self.name, name)
     }
 
     fn name_of(&self, name: &str) -> String {
@@ -134,7 +134,7 @@ impl IncludePattern {
     fn names(&self) -> io::Result<Vec<String>> {
         let names = fs::read_dir(&self.folder)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
         let names: io::Result<Vec<_>> = names.collect();
-        Ok(names?.into_iter().filter(|name| self.fits(name)).collect())
+        Ok(names?.into_iter().filter(|name| self.matches_pattern(name)).collect())
     }
 }
 
@@ -158,7 +158,7 @@ pub(super) struct IncludedFile {
     path: PathBuf,
     /// The folders that paths in the file may point into, in addition to the file's own folder.
     roots: Arc<[PathBuf]>,
-    now: Result<String, ConfigError>,
+    current: Result<String, ConfigError>,
     kept: Option<String>,
 }
 
@@ -185,7 +185,7 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
     let roots = roots(&include_roots, config);
     let from_state = || {
         let folder = config.parent().unwrap_or(Path::new("")).join(state_dir?);
-        serde_json::from_slice(&files::read_at_most(&folder.join(KEPT), MAX_BYTES).ok()?.0).ok()
+        serde_json::from_slice(&files::read_at_most(&folder.join(GOOD_COPIES_FILE), MAX_BYTES).ok()?.0).ok()
     };
     let mut kept: GoodCopies = served.cloned().or_else(from_state).unwrap_or_default();
     let mut found = BTreeMap::new();
@@ -198,7 +198,8 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
                     format!("{folder}: the folder cannot be listed: {error}", folder = pattern.folder.display()),
                 );
                 let files = kept.keys().filter_map(|name| Path::new(name).file_name()?.to_str());
-                let of_pattern = |file: &&str| pattern.fits(file) && kept.contains_key(&pattern.name_of(file));
+                let of_pattern =
+                    |file: &&str| pattern.matches_pattern(file) && kept.contains_key(&pattern.name_of(file));
                 let mut names: Vec<_> = files.filter(of_pattern).map(str::to_owned).collect();
                 if names.is_empty() {
                     names.push(pattern.name.clone());
@@ -210,13 +211,18 @@ pub(super) fn find(config: &Path, text: &str, served: Option<&GoodCopies>) -> Ve
             let (name, path) = (pattern.name_of(&file), pattern.folder.join(&file));
             // If a pattern matches the config itself, the config is skipped.
             if !is_same_file(&path, config) && !found.contains_key(&name) {
-                let now = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
-                found.insert(name, (path, now));
+                let current = error.clone().map_or_else(|| read(&pattern.folder, &path, config), Err);
+                found.insert(name, (path, current));
             }
         }
     }
-    let file =
-        |(name, (path, now))| IncludedFile { kept: kept.remove(&name), name, path, roots: Arc::clone(&roots), now };
+    let file = |(name, (path, current))| IncludedFile {
+        kept: kept.remove(&name),
+        name,
+        path,
+        roots: Arc::clone(&roots),
+        current,
+    };
     found.into_iter().map(file).collect()
 }
 
@@ -229,7 +235,7 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 /// The settings that are needed to use the kill switch. No other settings are read, because the
 /// kill switch must work even if other settings have errors.
 #[derive(Debug)]
-pub(crate) struct StatePlace {
+pub(crate) struct StateSettings {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) socket: Option<PathBuf>,
     pub(crate) audit: Option<PathBuf>,
@@ -238,7 +244,7 @@ pub(crate) struct StatePlace {
     pub(crate) sites: Vec<String>,
 }
 
-impl StatePlace {
+impl StateSettings {
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         tables! {
             Part {
@@ -260,15 +266,15 @@ impl StatePlace {
         let (socket, audit) = admin.map_or((None, None), |admin| (admin.socket, admin.audit));
         let in_config = |path: Spanned<PathBuf>| of_config.join(path.get_ref());
         let (socket, audit) = (socket.map(in_config), audit.map(in_config));
-        let audit = audit::place(audit, folder.as_deref());
-        let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::machine, Spanned::into_inner);
+        let audit = audit::audit_path(audit, folder.as_deref());
+        let replica = fleet.and_then(|fleet| fleet.replica).map_or_else(audit::host_name, Spanned::into_inner);
         let files = find(path, &text, None);
         // Sites in refused files are included: their names come from the last good copies and from
         // the readable parts of the current files.
-        let texts = files.iter().flat_map(|file| file.now.iter().chain(&file.kept));
+        let texts = files.iter().flat_map(|file| file.current.iter().chain(&file.kept));
         let included = texts.filter_map(|text| partial_parse::read::<Part>(text).ok()).flat_map(|(part, _)| part.site);
         let names = site.into_iter().chain(included).map(|site| site.0);
-        Ok(Self { folder, socket, audit, replica, sites: names.filter(|name| misleading(name).is_none()).collect() })
+        Ok(Self { folder, socket, audit, replica, sites: names.filter(|name| name_problem(name).is_none()).collect() })
     }
 }
 
@@ -326,7 +332,7 @@ pub(super) fn is_inside(folder: &Path, path: &Path) -> bool {
 }
 
 fn faults_of(path: &Path, text: &str, roots: &[PathBuf]) -> Vec<Fault> {
-    let ReadText { document, mut faults, mut paths, .. } = reader::read_on::<SitesFile>(text);
+    let ReadText { document, mut faults, mut paths, .. } = reader::read_with_faults::<SitesFile>(text);
     let Some(SitesFile { site }) = document.filter(|_| faults.is_empty()) else { return faults };
     for site in &site {
         if !text[site.span().start..].starts_with('[') {
@@ -366,7 +372,7 @@ fn outside_folder_error(folder: &Path, roots: &[PathBuf], span: Range<usize>, pa
 /// Returns an error if the robots.txt of an included site is outside the allowed folders. This
 /// check is needed for the default path (`robots.txt` in the root folder of the site), because
 /// `faults_of` checks only paths that are written in the file.
-pub(super) fn robots_outside(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
+pub(super) fn outside_robots_error(site: &SiteConfig, at: usize, parts: &Parts, roots: &[PathBuf]) -> Option<Fault> {
     match &site.robots {
         RobotsSource::File(path) | RobotsSource::Directory { path, .. } if parts.of(at) > 0 => {
             outside_folder_error(parts.folder(at), roots, site.robots_span.clone(), path)
@@ -386,7 +392,7 @@ pub(super) struct ChosenText<'f> {
 
 impl<'f> ChosenText<'f> {
     pub(super) fn of(file: &'f IncludedFile) -> Self {
-        match &file.now {
+        match &file.current {
             Ok(text) => Self { file, text: Some(text), refused: None, is_examined: false },
             Err(error) => Self { file, text: file.kept.as_deref(), refused: Some(error.clone()), is_examined: false },
         }
@@ -437,8 +443,8 @@ impl Included {
 
     /// Saves the content that is in use for each included file. After a restart, the saved content
     /// replaces a file that has become unusable. `state` is the state directory. Blocks.
-    pub(crate) fn keep(&self, state: &Path) -> io::Result<()> {
-        let path = state.join(KEPT);
+    pub(crate) fn save(&self, state: &Path) -> io::Result<()> {
+        let path = state.join(GOOD_COPIES_FILE);
         if self.patterns.is_empty() {
             let removed = fs::remove_file(path);
             return removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) });
@@ -468,7 +474,7 @@ impl<'s> Claim<'s> {
     /// Returns the value that only one file may contain: a site name as written, or a host without
     /// its port, normalized like the hosts of requests. `None` if the host is invalid; another
     /// check reports the invalid host.
-    fn owned(&self) -> Option<(&'static str, Cow<'s, str>)> {
+    fn exclusive_value(&self) -> Option<(&'static str, Cow<'s, str>)> {
         if self.kind == "name" || self.text == "*" {
             return Some((self.kind, self.text.into()));
         }
@@ -496,12 +502,12 @@ pub(super) fn disputes(sites: &[Spanned<RawSite>], parts: &Parts, files: &[Inclu
     }
     let mut open = Vec::new();
     for (first, second) in disputed_claims(sites, parts, &mut disputes.places) {
-        match (first.was_in_force(files), second.was_in_force(files)) {
-            (_, true) => disputes.faults.push(first.lost_to(second, parts)),
+        match (first.is_in_last_good_copy(files), second.is_in_last_good_copy(files)) {
+            (_, true) => disputes.faults.push(first.owned_elsewhere_error(second, parts)),
             (false, false) if first.part != 0 => {
-                open.extend([first.shared_with(second, parts), second.shared_with(first, parts)]);
+                open.extend([first.ambiguous_owner_error(second, parts), second.ambiguous_owner_error(first, parts)]);
             }
-            _ => disputes.faults.push(second.lost_to(first, parts)),
+            _ => disputes.faults.push(second.owned_elsewhere_error(first, parts)),
         }
     }
     // `open` contains the conflicts about names and hosts that are in no last good copy. They are
@@ -525,8 +531,8 @@ fn disputed_claims<'s>(
     for site in sites {
         let part = parts.of(site.span().start);
         for claim in claims(site.get_ref(), part) {
-            let Some(owned) = claim.owned() else { continue };
-            let first: Claim<'_> = *owners.entry(owned).or_insert(claim);
+            let Some(exclusive_value) = claim.exclusive_value() else { continue };
+            let first: Claim<'_> = *owners.entry(exclusive_value).or_insert(claim);
             if first.part != part {
                 places.insert(claim.at.span());
                 pairs.entry(part).or_insert((first, claim));
@@ -538,18 +544,18 @@ fn disputed_claims<'s>(
 
 impl Claim<'_> {
     /// Reports whether the last good copy of the file already contains this site name or host.
-    fn was_in_force(self, files: &[IncludedFile]) -> bool {
+    fn is_in_last_good_copy(self, files: &[IncludedFile]) -> bool {
         let Some(kept) = self.part.checked_sub(1).and_then(|file| files[file].kept.as_deref()) else { return false };
         let Ok(kept) = reader::read::<SitesFile>(kept) else { return false };
-        let owned = self.owned();
-        kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| own.owned() == owned)
+        let exclusive_value = self.exclusive_value();
+        kept.site.iter().flat_map(|site| claims(site.get_ref(), 0)).any(|own| own.exclusive_value() == exclusive_value)
     }
 
-    fn lost_to(self, other: Claim<'_>, parts: &Parts) -> Fault {
+    fn owned_elsewhere_error(self, other: Claim<'_>, parts: &Parts) -> Fault {
         self.fault("belongs to", other, ", which contained it first", parts)
     }
 
-    fn shared_with(self, other: Claim<'_>, parts: &Parts) -> Fault {
+    fn ambiguous_owner_error(self, other: Claim<'_>, parts: &Parts) -> Fault {
         self.fault(
             "is in",
             other,

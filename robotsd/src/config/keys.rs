@@ -75,7 +75,7 @@ impl Keys {
         if is_list { format!("[[{path}]]") } else { format!("[{path}]") }
     }
 
-    pub(super) fn called(self, path: &str) -> String {
+    pub(super) fn table_label(self, path: &str) -> String {
         if path.is_empty() { "the top of the file".to_owned() } else { self.header(path) }
     }
 
@@ -94,7 +94,7 @@ impl Keys {
             let is_below = |home: &&str| !table.is_empty() && home.starts_with(table);
             let below: Vec<_> = homes.iter().copied().filter(is_below).collect();
             let homes = if below.is_empty() { homes } else { below };
-            let homes: Vec<String> = homes.into_iter().map(|home| self.called(home)).collect();
+            let homes: Vec<String> = homes.into_iter().map(|home| self.table_label(home)).collect();
             return (None, format!("{key:?} belongs to {}", homes.join(" or ")));
         }
         let here = || keys.iter().map(|key| key.name);
@@ -103,7 +103,7 @@ impl Keys {
         }
         let near = |other: &KnownTable| {
             let near = nearest(key, names(other))?;
-            Some(format!("did you mean {near:?} in {table}?", table = self.called(&other.path)))
+            Some(format!("did you mean {near:?} in {table}?", table = self.table_label(&other.path)))
         };
         let list = || format!("its keys are {}", here().collect::<Vec<_>>().join(", "));
         (None, others().find_map(near).unwrap_or_else(list))

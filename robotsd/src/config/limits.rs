@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use toml::Spanned;
 
-use super::values::{Bound, some_time, within};
+use super::values::{Bound, nonzero_time, within};
 use super::{Fault, Faults, Placed, Size, Span, bound, tables, unplaced};
 use crate::edge::EdgeLimits;
 use crate::upstream::UpstreamLimits;
@@ -34,7 +34,7 @@ macro_rules! limits {
                 )*
                 /// Maximum time of each step of an upgrade. A process opens even a config of ten
                 /// thousand sites within seconds.
-                upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => deadline(),
+                upgrade: Spanned<Span> = unplaced(Span::seconds(30)) => timeout_bound(),
             }
         }
 
@@ -52,14 +52,14 @@ limits! {
     /// Maximum number of concurrent TLS handshakes. Each handshake may keep a whole ClientHello in
     /// memory.
     handshakes: NonZeroUsize => edge.handshakes in within(NonZeroUsize::MIN..=MAX_HANDSHAKES),
-    tls_handshake: Span => edge.tls_handshake in deadline(),
-    first_byte: Span => edge.first_byte in deadline(),
-    header_read: Span => edge.header_read in deadline(),
-    keep_alive: Span => edge.keep_alive in deadline(),
-    body_idle: Span => edge.body_idle in deadline(),
-    tunnel_idle: Span => edge.tunnel_idle in deadline(),
-    head_size: Size => edge.head_bytes in within(HEAD),
-    target_size: Size => edge.target_bytes in within(TARGET),
+    tls_handshake: Span => edge.tls_handshake in timeout_bound(),
+    first_byte: Span => edge.first_byte in timeout_bound(),
+    header_read: Span => edge.header_read in timeout_bound(),
+    keep_alive: Span => edge.keep_alive in timeout_bound(),
+    body_idle: Span => edge.body_idle in timeout_bound(),
+    tunnel_idle: Span => edge.tunnel_idle in timeout_bound(),
+    head_size: Size => edge.head_bytes in within(HEAD_SIZES),
+    target_size: Size => edge.target_bytes in within(TARGET_SIZES),
     /// Maximum number of header fields. The minimum suffices for the simplest browser, and the
     /// maximum is more than proxies usually accept.
     fields: usize => edge.fields in within(16..=1000),
@@ -67,9 +67,9 @@ limits! {
     /// Size of the HTTP/2 flow-control window. The minimum is the size of one frame (RFC 9113,
     /// section 4.2). The maximum suffices for a fast connection over a long distance.
     window: Size => edge.window_bytes in within(Size(16 * 1024)..=Size(16 * 1024 * 1024)),
-    connect: Span => upstream.connect in deadline(),
-    response: Span => upstream.response_header in deadline(),
-    buffer: Size => upstream.buffer in within(BUFFER),
+    connect: Span => upstream.connect in timeout_bound(),
+    response: Span => upstream.response_header in timeout_bound(),
+    buffer: Size => upstream.buffer in within(BUFFER_SIZES),
     buffer_total: Size => upstream.buffer_total,
     upstream_connections: NonZeroUsize => upstream.connections,
     upstream_address_connections: NonZeroUsize => upstream.address_connections,
@@ -81,15 +81,15 @@ limits! {
 
 /// Allowed sizes of a request's head. The minimum is the smallest buffer of the HTTP library. With
 /// a larger maximum, a few thousand clients could use up the memory.
-const HEAD: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
+const HEAD_SIZES: RangeInclusive<Size> = Size(8 * 1024)..=Size(1024 * 1024);
 
 /// Allowed sizes of a request's target. The minimum suffices for the path of a simple page. The
 /// maximum is the same as for the whole head.
-const TARGET: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
+const TARGET_SIZES: RangeInclusive<Size> = Size(256)..=Size(1024 * 1024);
 
 /// Allowed sizes of a response buffer. 0 disables buffering. Buffers above the maximum would waste
 /// memory, because the upstream can wait until a smaller buffer has space again.
-const BUFFER: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
+const BUFFER_SIZES: RangeInclusive<Size> = Size(0)..=Size(16 * 1024 * 1024);
 
 const MAX_HANDSHAKES: NonZeroUsize = NonZeroUsize::new(1_000_000).unwrap();
 
@@ -98,19 +98,19 @@ const MAX_CONNECTIONS: NonZeroUsize = NonZeroUsize::new(10_000_000).unwrap();
 
 /// Returns the range of a timeout, which excludes zero, because a timeout of zero would abort every
 /// request.
-fn deadline() -> Bound<Span> {
-    some_time("\"{key}\" is zero: write a duration such as \"10s\"")
+fn timeout_bound() -> Bound<Span> {
+    nonzero_time("\"{key}\" is zero: write a duration such as \"10s\"")
 }
 
 impl RawLimits {
     pub(super) fn resolve(&self, faults: &mut Faults) -> Limits {
         let is_in = |size: &Spanned<Size>, range: &RangeInclusive<Size>| range.contains(size.get_ref());
-        if is_in(&self.head_size, &HEAD) && is_in(&self.target_size, &TARGET) {
-            faults.keep(part_of(("target_size", &self.target_size), ("head_size", &self.head_size), ""));
+        if is_in(&self.head_size, &HEAD_SIZES) && is_in(&self.target_size, &TARGET_SIZES) {
+            faults.keep(check_part(("target_size", &self.target_size), ("head_size", &self.head_size), ""));
         }
-        if is_in(&self.buffer, &BUFFER) && *self.buffer_total.get_ref() != Size(0) {
+        if is_in(&self.buffer, &BUFFER_SIZES) && *self.buffer_total.get_ref() != Size(0) {
             let advice = ", or write 0 to disable buffering";
-            faults.keep(part_of(("buffer", &self.buffer), ("buffer_total", &self.buffer_total), advice));
+            faults.keep(check_part(("buffer", &self.buffer), ("buffer_total", &self.buffer_total), advice));
         }
         let mut limits = self.limits();
         limits.upstream.body_idle = limits.edge.body_idle;
@@ -125,7 +125,7 @@ impl RawLimits {
 
 /// Returns an error if the limit `part` is larger than the limit `whole`. The position of the error
 /// is the key that comes later in the file.
-fn part_of(
+fn check_part(
     (key, part): (&str, &Spanned<Size>),
     (of, whole): (&str, &Spanned<Size>),
     advice: &str,

@@ -92,7 +92,7 @@ pub(crate) fn uncovered<'a>(listeners: &[ListenerConfig], patterns: impl Iterato
     let certain: Vec<_> = certain.filter_map(|listener| listener.certificates.as_ref()).collect();
     let name = |pattern: &str| pattern.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
     let is_name = |name: &String| name.is_ascii() && name.contains('.') && name.parse::<Ipv4Addr>().is_err();
-    let is_covered = |name: &String| certain.iter().any(|certificates| certificates.are_for(name));
+    let is_covered = |name: &String| certain.iter().any(|certificates| certificates.cover(name));
     // Ports are removed, because certificates do not contain ports.
     let mut seen = HashSet::new();
     let patterns = patterns.map(name).filter(|name| seen.insert(name.clone()));
@@ -246,7 +246,7 @@ fn trusted(listener: &RawListener) -> Result<Trusted, Fault> {
 /// Parses `agent_header`, the name of a header field that contains the client's `User-Agent`.
 /// Returns an error for standard fields with another meaning.
 fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
-    const TAKEN: [&str; 8] = [
+    const STANDARD_FIELDS: [&str; 8] = [
         "accept",
         "authorization",
         "connection",
@@ -261,7 +261,7 @@ fn agent_header(text: &Spanned<String>) -> Result<HeaderName, Fault> {
     };
     let name =
         HeaderName::from_bytes(text.get_ref().as_bytes()).map_err(|_| wrong("is not the name of a header field"))?;
-    if TAKEN.contains(&name.as_str()) {
+    if STANDARD_FIELDS.contains(&name.as_str()) {
         return Err(wrong("already has another meaning in HTTP"));
     }
     Ok(name)

@@ -43,13 +43,13 @@ pub(crate) use self::admin_place::{AdminPlace, TokenFile};
 pub(crate) use self::admin_rights::{AdminRights, AdminRole, AdminUser, Grant, LocalToken, UNKNOWN_ID};
 pub(crate) use self::board::BoardConfig;
 pub(crate) use self::error::{
-    CONFIG_VARIABLE, ConfigArgument, ConfigError, Fault, Faults, Placed, USUAL_CONFIG, config_if_any,
+    CONFIG_VARIABLE, ConfigArgument, ConfigError, DEFAULT_CONFIG, Fault, Faults, Placed, config_if_any,
     config_of_environment, parsed,
 };
 pub(crate) use self::file::{Config, RawConfig};
 pub(crate) use self::fleet::{FleetSettings, replicas};
 pub(crate) use self::identity::{IdentityConfig, resolver_address};
-pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StatePlace};
+pub(crate) use self::included::{GoodCopies, IncludePattern, RefusedFile, StateSettings};
 pub(crate) use self::keys::{Key, Keys, Kind};
 pub(crate) use self::listener::{
     ListenerConfig, ListenerKind, OnError, QuestionSettings, RawListener, UnknownHost, uncovered,
@@ -66,7 +66,7 @@ pub(crate) use self::site::{
     RobotsSource, SiteConfig, StaticFiles, host_patterns, owners,
 };
 pub(crate) use self::tables::{tables, unplaced, word_values, words};
-pub(crate) use self::values::{Size, Span, bound, fits};
+pub(crate) use self::values::{Size, Span, bound, matches_pattern};
 
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_read_whatever_else_is_wrong() {
+    fn a_part_of_a_config_is_read_despite_errors_elsewhere() {
         for (text, want, is_clean) in [
             ("state_dir = \"state\"\n[admin]\naudit = \"a.log\"\n", (Some("state"), Some("a.log")), true),
             (

@@ -30,19 +30,19 @@ tables! {
 /// Maximum length of `prefix`, the prefix of all keys in the store, in characters.
 const MAX_PREFIX_LENGTH: usize = 64;
 
-pub(super) struct NamedStore<'a> {
+pub(super) struct StoreKeys<'a> {
     pub(super) store: &'a Option<Spanned<StoreText>>,
     pub(super) cluster: &'a Spanned<bool>,
     pub(super) password_file: &'a Option<Spanned<PathBuf>>,
     pub(super) ca: &'a Option<Spanned<PathBuf>>,
 }
 
-impl NamedStore<'_> {
+impl StoreKeys<'_> {
     pub(super) fn resolve(&self, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
         let Some(written) = self.store else {
             let path_of = |path: &Option<Spanned<PathBuf>>| path.as_ref().map(Spanned::span);
             let cluster = self.cluster.get_ref().then(|| self.cluster.span());
-            return without_store([
+            return refuse_unused_keys([
                 ("password_file", path_of(self.password_file)),
                 ("ca", path_of(self.ca)),
                 ("cluster", cluster),
@@ -66,7 +66,7 @@ impl NamedStore<'_> {
 
 /// Returns an error for the first key that is set, because these keys have no effect without a
 /// store. If a key is set, `keys` contains the position of its value.
-fn without_store<const N: usize>(keys: [(&str, Option<Range<usize>>); N]) -> Result<Option<StoreSettings>, Fault> {
+fn refuse_unused_keys<const N: usize>(keys: [(&str, Option<Range<usize>>); N]) -> Result<Option<StoreSettings>, Fault> {
     let Some((key, span)) = keys.into_iter().find_map(|(key, span)| Some((key, span?))) else { return Ok(None) };
     Err(Fault::new(span, format!("{key:?} requires a store: write store = \"redis://127.0.0.1:6379\"")))
 }
@@ -75,11 +75,11 @@ fn without_store<const N: usize>(keys: [(&str, Option<Range<usize>>); N]) -> Res
 pub(super) fn resolve(file: &RawRateStore, folder: &Path) -> Result<Option<StoreSettings>, Fault> {
     let RawRateStore { store, cluster, password_file, ca, prefix: placed, wait } = file;
     let (prefix, deadline) = (placed.get_ref(), wait.get_ref().0);
-    let Some(store) = NamedStore { store, cluster, password_file, ca }.resolve(folder)? else {
+    let Some(store) = StoreKeys { store, cluster, password_file, ca }.resolve(folder)? else {
         // Defaults are allowed, because the shipped config contains them.
         let prefix = (prefix != StoreSettings::PREFIX).then(|| placed.span());
         let wait = (deadline != StoreSettings::DEADLINE).then(|| wait.span());
-        return without_store([("prefix", prefix), ("wait", wait)]);
+        return refuse_unused_keys([("prefix", prefix), ("wait", wait)]);
     };
     if prefix.is_empty() || prefix.len() > MAX_PREFIX_LENGTH || !prefix.bytes().all(|byte| byte.is_ascii_graphic()) {
         let message = format!(

@@ -73,25 +73,25 @@ pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
 
 /// The help for a key that occurs twice, and for dotted keys that conflict with a table of the same
 /// name.
-const TWICE: &str =
+const DUPLICATE_KEY_HELP: &str =
     "write each key once, and all keys of a table in one place: as dotted keys, or below a [table] header";
 
 pub(super) fn syntax_fault(error: &toml::de::Error) -> Fault {
     let fault = Fault::new(error.span().unwrap_or_default(), error.message());
     match error.message() {
-        "duplicate key" => fault.help(TWICE.to_owned()),
+        "duplicate key" => fault.help(DUPLICATE_KEY_HELP.to_owned()),
         _ => fault,
     }
 }
 
 pub(crate) fn read<D: Document>(text: &str) -> Result<D, Vec<Fault>> {
-    let ReadText { document, faults, .. } = read_on(text);
+    let ReadText { document, faults, .. } = read_with_faults(text);
     document.filter(|_| faults.is_empty()).ok_or(faults)
 }
 
 /// Reads a document, and returns every problem with its keys and types. After a syntax error,
 /// returns only that error, because the parser may misread the text after the error.
-pub(super) fn read_on<D: Document>(text: &str) -> ReadText<D> {
+pub(super) fn read_with_faults<D: Document>(text: &str) -> ReadText<D> {
     let table = match parse(text) {
         Ok(table) => table,
         Err(fault) => return ReadText { document: None, faults: vec![fault], unread: Vec::new(), paths: Vec::new() },
@@ -173,7 +173,7 @@ impl<'t> Reader<'t> {
             let (meant, help) = self.keys.meant(table, T::KEYS, key.get_ref());
             self.unread.push((Place { table, key: meant.unwrap_or("?") }.path(), key.span().start));
             all_meant.extend(meant);
-            let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.called(table) };
+            let place = if table.is_empty() { self.keys.name.to_owned() } else { self.keys.table_label(table) };
             self.faults.push(Fault::new(key.span(), format!("{place} has no key {:?}", key.get_ref())).help(help));
         }
         all_meant
@@ -226,7 +226,7 @@ impl<'t> Reader<'t> {
     fn describe(&self, kind: &Kind, place: Place<'_>, value: &Spanned<DeValue<'_>>) -> Fault {
         let (span, value, key) = (value.span(), value.get_ref(), place.key);
         let written = self.text.get(span.clone()).unwrap_or_default();
-        let (path, word) = (place.path(), sort(value));
+        let (path, word) = (place.path(), type_name(value));
         match (kind, value) {
             (Kind::List(item), DeValue::Table(_)) if matches!(**item, Kind::Table(_)) => {
                 let message = format!("the table {path:?} may occur several times, so its name needs double brackets");
@@ -237,15 +237,17 @@ impl<'t> Reader<'t> {
                 let message = format!("the table {path:?} may occur only once, so its name needs single brackets");
                 Fault::new(first, message).help(format!("write [{path}]"))
             }
-            (Kind::List(item), _) if matches!(**item, Kind::Table(_)) => self.no_table(span, &path, word, written),
-            (Kind::Table(_) | Kind::Named(_), _) => self.no_table(span, &path, word, written),
+            (Kind::List(item), _) if matches!(**item, Kind::Table(_)) => {
+                self.missing_table_error(span, &path, word, written)
+            }
+            (Kind::Table(_) | Kind::Named(_), _) => self.missing_table_error(span, &path, word, written),
             (Kind::List(_), DeValue::String(_) | DeValue::Integer(_)) => {
                 Fault::new(span, format!("{key:?} must be a list, not {word}"))
                     .help(format!("write {key} = [{written}]"))
             }
-            (Kind::Words(known), _) => several_words(span, key, known, word),
+            (Kind::Words(known), _) => string_list_error(span, key, known, word),
             (Kind::List(item), _) => match &**item {
-                Kind::Words(known) => several_words(span, key, known, word),
+                Kind::Words(known) => string_list_error(span, key, known, word),
                 _ => Fault::new(span, format!("{key:?} must be a list, not {word}")),
             },
             (Kind::Date, _) => {
@@ -277,7 +279,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn no_table(&self, span: Range<usize>, path: &str, word: &str, written: &str) -> Fault {
+    fn missing_table_error(&self, span: Range<usize>, path: &str, word: &str, written: &str) -> Fault {
         let key = path.rsplit('.').next().unwrap_or_default();
         let help = match path {
             "site.upstream" if written.starts_with('[') => {
@@ -298,12 +300,12 @@ impl<'t> Reader<'t> {
     }
 }
 
-fn several_words(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
+fn string_list_error(span: Range<usize>, key: &str, known: &[&str], word: &str) -> Fault {
     Fault::new(span, format!("{key:?} must be a string, not {word}: write {known}", known = one_of(known)))
 }
 
 /// Returns the name of a value's type for messages.
-fn sort(value: &DeValue<'_>) -> &'static str {
+fn type_name(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",

@@ -115,7 +115,7 @@ fn extended(base: &Registry, path: &Path, text: &str) -> Result<Registry, Config
         let Some(table) = tables.get(error.row) else { return Fault::new(0..0, error.message).at(path, text) };
         let mut message = error.message.to_owned();
         // A repeated name is reported at its second occurrence.
-        let first = first_of_its_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
+        let first = first_with_name(tables, table.get_ref()).filter(|first| !std::ptr::eq(*first, table));
         if let Some(first) = first {
             message = format!(
                 "{message}; the first row with this name is in line {line}",
@@ -184,7 +184,7 @@ fn word<T: FromStr + ToString>(key: &str, word: &Spanned<String>, all: &[T]) -> 
     })
 }
 
-fn first_of_its_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable) -> Option<&'t Spanned<CrawlerTable>> {
+fn first_with_name<'t>(tables: &'t [Spanned<CrawlerTable>], of: &CrawlerTable) -> Option<&'t Spanned<CrawlerTable>> {
     let name = of.name.as_ref()?.get_ref();
     tables.iter().find(|table| {
         let other = table.get_ref().name.as_ref();
@@ -320,12 +320,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_with_line_and_column() {
+    fn errors_in_a_registry_contain_line_and_column() {
         check_cases("registry_mistakes.txt", |text| read(text).expect_err(text) + "\n");
     }
 
     #[test]
-    fn octets_that_are_no_utf_8_are_refused_with_their_place() {
+    fn invalid_utf_8_is_refused_with_its_position() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("c.toml");
         std::fs::write(&path, b"# one\n# \xff\n").expect("a file");

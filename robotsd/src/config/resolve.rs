@@ -48,7 +48,7 @@ impl ConfigFile {
     /// Returns the settings, or an error if the config is invalid. Relative paths are resolved
     /// against the folder of the file that contains them.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        match self.examined() {
+        match self.resolve_valid() {
             (Some(config), None) => Ok(config),
             (_, error) => Err(error.unwrap_or_default()),
         }
@@ -59,7 +59,7 @@ impl ConfigFile {
     ///
     /// Refuses each included file that has a problem, and uses the file's last good copy instead.
     /// Repeats this until no included file has a problem.
-    fn examined(&self) -> (Option<Config>, Option<ConfigError>) {
+    fn resolve_valid(&self) -> (Option<Config>, Option<ConfigError>) {
         // Nothing is appended to a config with a syntax error, such as an unclosed string, because
         // the appended text could become part of the unclosed string.
         let is_alone = self.included.is_empty() || reader::parse(&self.text).is_err();
@@ -68,7 +68,7 @@ impl ConfigFile {
         loop {
             chosen.iter_mut().for_each(|chosen| chosen.examine(&self.path));
             let (text, parts) = included::join(&self.path, &self.text, &chosen);
-            let ReadText { document, faults, unread, .. } = reader::read_on::<RawConfig>(&text);
+            let ReadText { document, faults, unread, .. } = reader::read_with_faults::<RawConfig>(&text);
             let disputes = document.as_ref().map(|file| included::disputes(&file.site, &parts, files));
             let disputes = disputes.unwrap_or_default();
             let (config, mut errors) = match document {
@@ -117,29 +117,30 @@ impl ConfigFile {
         site::names(&file.site, &mut bounds);
         let of_sites: Vec<_> = file.site.iter().map(|site| [site.span(), site.get_ref().name.span()]).collect();
         let names = file.site.iter().map(|site| site.get_ref().name.get_ref().clone()).collect();
-        let unit_of = units(text);
+        let table_of = table_finder(text);
         let names_source = |key: &str| matches!(key, "" | ".path" | ".text" | ".url" | ".source" | ".?");
         let of_robots = unread.iter().filter(|(key, _)| key.strip_prefix("site.robots").is_some_and(names_source));
-        let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| unit_of(*at)).collect();
-        let is_source_unknown = |site: Range<usize>| without_source.contains(&unit_of(site.start));
+        let without_source: BTreeSet<usize> = of_robots.map(|(_, at)| table_of(*at)).collect();
+        let is_source_unknown = |site: Range<usize>| without_source.contains(&table_of(site.start));
         let mut config = collect(&mut file, parts, &mut found, is_source_unknown);
         // The positions are in a hash set, because a file may have ten thousand sites, each with a
         // problem.
         let places: HashSet<_> = of_sites.as_flattened().iter().collect();
-        let (mut of_units, mut hides_absence) = (HashMap::<_, bool>::new(), false);
+        let (mut unread_tables, mut hides_absence) = (HashMap::<_, bool>::new(), false);
         for (key, at) in unread {
-            *of_units.entry(unit_of(*at)).or_default() |= !key.ends_with('?');
+            *unread_tables.entry(table_of(*at)).or_default() |= !key.ends_with('?');
             hides_absence |= key.starts_with("listener") || matches!(&**key, "site" | "site.hosts");
         }
         // A fleet without its own store uses the store of `[rate]`. If a key of `[rate]` could not
         // be read, problems with the fleet may result from this key.
         if let Some(name) = file.fleet.name.as_ref().filter(|_| unread.iter().any(|(key, _)| key.starts_with("rate"))) {
-            of_units.insert(unit_of(name.span().start), true);
+            unread_tables.insert(table_of(name.span().start), true);
         }
         found.0.retain(|fault| {
             // An unreadable key may cause an error about a missing key or table.
             let is_absence = fault.span == (0..0) || places.contains(&fault.span);
-            let is_hidden = of_units.get(&unit_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
+            let is_hidden =
+                unread_tables.get(&table_of(fault.span.start)).is_some_and(|is_known| *is_known || is_absence);
             !(is_hidden || is_absence && hides_absence)
         });
         faults.extend(found.0.into_iter().chain(bounds.0).filter(|fault| !known.contains(&fault.span)));
@@ -157,7 +158,7 @@ impl ConfigFile {
         }
         let admin = match config.admin {
             None if file.admin.is_none() => AdminSettings::usual(path),
-            admin => admin.map(|admin| admin.on_usual_place(path)),
+            admin => admin.map(|admin| admin.with_default_place(path)),
         };
         let mut unread: Vec<_> = unread.iter().map(|(path, _)| path.clone()).collect();
         unread.extend((config.sites.len() < of_sites.len()).then(|| "site.?".to_owned()));
@@ -173,16 +174,16 @@ impl Config {
     }
 
     pub(crate) fn examine(path: &Path) -> (Option<Self>, Option<ConfigError>) {
-        ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.examined())
+        ConfigFile::read(path, None).map_or_else(|error| (None, Some(error)), |file| file.resolve_valid())
     }
 
     pub(crate) fn audit_place(&self) -> Option<PathBuf> {
-        audit::place(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
+        audit::audit_path(self.admin.as_ref().and_then(|admin| admin.audit.clone()), self.state_dir.as_deref())
     }
 
     /// Returns the name of this process in the audit log and in notifications.
     pub(crate) fn replica(&self) -> String {
-        self.fleet.as_ref().map_or_else(audit::machine, |fleet| fleet.replica.clone())
+        self.fleet.as_ref().map_or_else(audit::host_name, |fleet| fleet.replica.clone())
     }
 
     /// Returns the content of a valid config file with all defaults written out.
@@ -198,7 +199,7 @@ impl Config {
 
 /// Returns a function that finds the top-level table that contains a byte offset. The table is
 /// identified by the offset after its header. A site and its subtables count as one table.
-fn units(text: &str) -> impl Fn(usize) -> usize + use<> {
+fn table_finder(text: &str) -> impl Fn(usize) -> usize + use<> {
     let is_first = |line: &str| line.starts_with('[') && line.split(']').next().is_some_and(|name| !name.contains('.'));
     let (mut end, mut headers) = (0, Vec::new());
     for line in text.split_inclusive('\n') {
@@ -227,10 +228,12 @@ fn collect(
     let listeners: Vec<_> = listeners.collect();
     site::hosts(&file.site, faults);
     let state_dir = file.state_dir.as_ref().map(|path| folder.join(path.get_ref()));
-    let admin = faults.keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::served(settings, folder)));
+    let admin = faults
+        .keep(file.admin.as_ref().map_or(Ok(None), |settings| admin::resolve_with_certificates(settings, folder)));
     let of_admin = admin.iter().flatten().flat_map(AdminSettings::all_listeners);
-    let own_proxy: Vec<_> = of_admin.filter(AdminListenerConfig::trusts_itself).map(|own| own.address).collect();
-    let all = site::OfAllSites {
+    let proxy_trusting_admin: Vec<_> =
+        of_admin.filter(AdminListenerConfig::trusts_itself).map(|own| own.address).collect();
+    let all = site::CommonSettings {
         mode: file.mode,
         grace: file.grace.get_ref().0,
         agents: &file.agents,
@@ -239,7 +242,7 @@ fn collect(
         check: &file.check,
         gate: &file.gate,
         listeners: &file.listener,
-        own_proxy: &own_proxy,
+        proxy_trusting_admin: &proxy_trusting_admin,
         state_dir: state_dir.as_deref(),
     };
     let own = admin.iter().flatten().flat_map(AdminSettings::addresses).map(|own| (own.ip().to_string(), own.port()));
@@ -249,7 +252,7 @@ fn collect(
     let resolve = |site: &Spanned<RawSite>| {
         let at = site.span().start;
         let resolved = site::resolve(all, site, &scopes[parts.of(at)], faults)?;
-        faults.0.extend(included::robots_outside(&resolved, at, parts, &roots));
+        faults.0.extend(included::outside_robots_error(&resolved, at, parts, &roots));
         Some(resolved)
     };
     let mut sites: Vec<_> = file.site.iter().map(resolve).collect();
@@ -271,7 +274,7 @@ fn collect(
     let log = faults.keep(log::resolve(&file.log, folder));
     let registry = RegistrySources::resolve(&file.agents, state_dir.as_deref(), folder, faults);
     let registry_accept = faults.keep(registry::accepted(&file.agents));
-    leave_out_unknown(file, &mut sites, is_source_unknown);
+    remove_unresolved(file, &mut sites, is_source_unknown);
     Config {
         text: "".into(),
         parts: parts.clone(),
@@ -293,7 +296,7 @@ fn collect(
         fleet: of_fleet.flatten(),
         has_replicas: !file.fleet.replicas.is_empty(),
         rate_store: rate_store.flatten(),
-        rate_store_unasked: review::why_unasked(file),
+        unused_rate_store: review::unused_store_reason(file),
         connections: file.limits.connections(),
         edge: limits.edge,
         upgrade: file.limits.upgrade.get_ref().0,
@@ -317,7 +320,7 @@ fn require_listener_and_site(file: &RawConfig, faults: &mut Faults) {
 
 /// Removes sites from both `sites` and `file` if they have a problem or if their robots.txt is
 /// unknown.
-fn leave_out_unknown(
+fn remove_unresolved(
     file: &mut RawConfig,
     sites: &mut [Option<site::SiteConfig>],
     is_source_unknown: impl Fn(Range<usize>) -> bool,

@@ -19,15 +19,15 @@ use tower_robots::check::Severity;
 use tower_robots::policy::{Impostors, Network};
 use tower_robots::rules::{ProductToken, RobotsTxt};
 
-use self::refusal_modes::{bounded_impostors, bounded_rate, unasked_store, without_grace, without_state};
+use self::refusal_modes::{unused_store, weakened_impostors, weakened_rate, without_grace, without_state};
 use super::file::Reviewable;
 use super::included::is_inside;
 use super::log::creation_error;
-use super::site::{RawCase, RawHook, end, unseen, varying};
-use super::state_dir::{no_file, unwritable};
+use super::site::{RawCase, RawHook, end, unseen_noindex, vary_notes};
+use super::state_dir::{unwritable_state_dir, write_problem};
 use super::{
-    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig, fits,
-    host_patterns, load_registry, uncovered,
+    Config, Fault, IncludePattern, ListenerKind, Placed, RawAdmin, RawConfig, RawSite, RobotsSource, SiteConfig,
+    host_patterns, load_registry, matches_pattern, uncovered,
 };
 use crate::edge::objections;
 use crate::files;
@@ -37,7 +37,7 @@ use crate::render::FoundProblem;
 use crate::selector::Selector;
 use crate::webhooks::{HookHeader, HookSettings, signing_key};
 
-pub(super) use self::refusal_modes::why_unasked;
+pub(super) use self::refusal_modes::unused_store_reason;
 
 impl Config {
     /// Returns probable mistakes in the order of the file: warnings, notes, and errors that would
@@ -56,28 +56,28 @@ impl Config {
         // Each call of `note` lists the keys that its findings depend on. If one of these keys
         // could not be read, the findings are left out, because they may be wrong.
         note(Severity::Warning, &["agents", "site"], unknown_crawlers(file, self));
-        note(Severity::Warning, &["agents", "identity"], evidence(file, self));
-        note(Severity::Warning, &["identity", "listener"], idle_names(file));
-        note(Severity::Warning, &["agents", "identity", "listener", "site"], idle_cases(file, self));
+        note(Severity::Warning, &["agents", "identity"], ineffective_identity(file, self));
+        note(Severity::Warning, &["identity", "listener"], unused_dns_settings(file));
+        note(Severity::Warning, &["agents", "identity", "listener", "site"], ineffective_cases(file, self));
         note(Severity::Note, &["listener", "site"], unrelayed_case(file).into_iter().collect());
         note(Severity::Warning, &["listener", "site"], open_hosts(file).collect());
         note(Severity::Warning, &["site.name"], unknown_sites(file, self, names));
-        note(Severity::Warning, &["fleet", "mode", "rate", "site"], unasked_store(file).into_iter().collect());
+        note(Severity::Warning, &["fleet", "mode", "rate", "site"], unused_store(file).into_iter().collect());
         note(Severity::Warning, &["listener", "site"], uncovered_hosts(file, self).into_iter().collect());
         let sites = || file.site.iter().map(Spanned::get_ref);
         let without_grace = sites().filter_map(|site| without_grace(file, site));
         note(Severity::Note, &["grace", "mode", "site"], without_grace.collect());
-        note(Severity::Note, &["mode", "site"], sites().filter_map(|site| bounded_rate(file, site)).collect());
-        note(Severity::Note, &["site"], sites().flat_map(|site| varying(&site.signals, &site.field)).collect());
+        note(Severity::Note, &["mode", "site"], sites().filter_map(|site| weakened_rate(file, site)).collect());
+        note(Severity::Note, &["site"], sites().flat_map(|site| vary_notes(&site.signals, &site.field)).collect());
         note(Severity::Warning, &["site"], unseen_fields(file, self));
-        note(Severity::Note, &["identity", "mode", "site"], bounded_impostors(file).into_iter().collect());
-        note(Severity::Warning, &[], ended(file, now));
+        note(Severity::Note, &["identity", "mode", "site"], weakened_impostors(file).into_iter().collect());
+        note(Severity::Warning, &[], expired_entries(file, now));
         note(Severity::Warning, &[], certificates(file, self, now));
-        note(Severity::Warning, &[], without_files(file, self).collect());
+        note(Severity::Warning, &[], unmatched_includes(file, self).collect());
         note(Severity::Warning, &[], doubtful_roots(file, self).collect());
-        let misplaced = self.misplaced_state().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
+        let misplaced = self.state_dir_problem().map(|fault| Fault::new(self.state_dir_span.clone(), fault));
         note(Severity::Error, &[], misplaced.into_iter().collect());
-        note(Severity::Warning, &[], unwritable(file, self).into_iter().collect());
+        note(Severity::Warning, &[], unwritable_state_dir(file, self).into_iter().collect());
         note(Severity::Note, &["state_dir", "mode", "rate", "site"], without_state(file).into_iter().collect());
         note(Severity::Error, &[], admin_socket(file, self).into_iter().collect());
         note(Severity::Warning, &[], unwritable_audit(file, self).into_iter().collect());
@@ -86,7 +86,7 @@ impl Config {
         note(Severity::Warning, &[], everything_exempt(file).collect());
         note(Severity::Warning, &[], secrets(file, self));
         note(Severity::Error, &[], unusable_secrets(file, self).collect());
-        note(Severity::Error, &["admin", "fleet", "hook_hosts", "include"], unsent(file, self).collect());
+        note(Severity::Error, &["admin", "fleet", "hook_hosts", "include"], forbidden_hooks(file, self).collect());
         found.sort_by_key(|(_, fault)| fault.span.start);
         found.iter().map(|(severity, fault)| self.parts.diagnostic(*severity, &self.text, fault)).collect()
     }
@@ -95,7 +95,7 @@ impl Config {
 /// Finds local copies of address lists whose URLs are not in the registry. Also finds an action for
 /// impostors that has no effect because impostors cannot be recognised. Does nothing if the
 /// registry is fetched from a URL, because the content of a fetched registry is not known here.
-fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
+fn ineffective_identity(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Some(identity) = file.identity.as_ref().filter(|_| config.registry.published.is_none()) else {
         return Vec::new();
     };
@@ -124,7 +124,7 @@ fn evidence(file: &RawConfig, config: &Config) -> Vec<Fault> {
 }
 
 /// Finds ineffective settings for the look-up of host names.
-fn idle_names(file: &RawConfig) -> Vec<Fault> {
+fn unused_dns_settings(file: &RawConfig) -> Vec<Fault> {
     let Some(identity) = &file.identity else { return Vec::new() };
     let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
     let idle_wait = match (identity.rdns, is_forwarding) {
@@ -168,7 +168,7 @@ fn unknown_crawlers(file: &RawConfig, config: &Config) -> Vec<Fault> {
         let name = name.get_ref();
         // `name` may be the name of a crawler, or a product token that some crawler obeys.
         let is_registered = registry.crawler(name).is_some() || registry.knows(&ProductToken::new(name));
-        !is_registered && !sites.iter().any(|site| may_name(site, name))
+        !is_registered && !sites.iter().any(|site| may_have_group(site, name))
     };
     let fault = |(name, _): (Spanned<String>, _)| {
         let help = crawler_hint(name.get_ref(), &registry, std::iter::empty());
@@ -189,7 +189,7 @@ fn cases(file: &RawConfig) -> impl Iterator<Item = &RawCase> {
 /// Finds unknown operators in refusal cases and in `[[site.field]]` tables. Also finds keys of
 /// refusal cases that have no effect: `identity` if senders are not verified, and `upstream` if no
 /// listener forwards requests.
-fn idle_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
+fn ineffective_cases(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let mut faults = Vec::new();
     let registry = load_registry(&config.registry).ok();
     let is_forwarding = file.listener.iter().any(|listener| listener.kind == ListenerKind::Proxy);
@@ -235,7 +235,7 @@ fn hooks<'c>(
 
 /// Finds hooks with a forbidden destination. A host name that resolves to a forbidden address is
 /// not found, because names are resolved only when a request is sent.
-fn unsent<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
+fn forbidden_hooks<'c>(file: &'c RawConfig, config: &'c Config) -> impl Iterator<Item = Fault> + 'c {
     hooks(file, config).filter_map(|(written, hook)| Some(written.get_ref().url.fault(hook.objection()?)))
 }
 
@@ -315,7 +315,7 @@ fn unknown_sites(file: &RawConfig, config: &Config, names: &[String]) -> Vec<Fau
         // `SITE/HOST` is the robots.txt of one host, so only the text before `/` is compared with
         // the names of sites.
         let site = pattern.get_ref().split('/').next().unwrap_or_default();
-        site != "*" && !names().any(|name| fits(site, name))
+        site != "*" && !names().any(|name| matches_pattern(site, name))
     };
     let fault = |pattern: &Spanned<String>| {
         let message = format!("no site is called {name:?}, so this entry has no effect", name = pattern.get_ref());
@@ -337,7 +337,7 @@ fn unusable_secrets<'a>(file: &'a RawConfig, config: &'a Config) -> impl Iterato
 /// Reports whether the site's robots.txt has a group for this crawler. A missing or unreadable file
 /// counts as empty. If the robots.txt is not a regular file or not known here, it may have this
 /// group, so the function returns `true`, unless the name is probably misspelled.
-fn may_name(site: &SiteConfig, name: &str) -> bool {
+fn may_have_group(site: &SiteConfig, name: &str) -> bool {
     let robots = match local_robots(site) {
         Ok(Some(robots)) => robots,
         // If `name` is similar to the name of a registered crawler, it is probably misspelled, and
@@ -364,11 +364,11 @@ fn unseen_fields(file: &RawConfig, config: &Config) -> Vec<Fault> {
     let Ok(registry) = load_registry(&config.registry) else { return Vec::new() };
     let sites = file.site.iter().zip(&config.sites).filter(|(site, _)| !site.get_ref().field.is_empty());
     let robots = sites.filter_map(|(site, settings)| Some((site, local_robots(settings).ok()??)));
-    robots.flat_map(|(site, robots)| unseen(&site.get_ref().field, &robots, &registry)).collect()
+    robots.flat_map(|(site, robots)| unseen_noindex(&site.get_ref().field, &robots, &registry)).collect()
 }
 
 /// Finds expired overrides, and expired tokens and users of the admin interface.
-fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
+fn expired_entries(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
     let exceptions = file.site.iter().flat_map(|site| &site.get_ref().modes.0);
     let overrides = exceptions.map(|exception| ("override", &exception.modes.get_ref().until));
     let tokens = file.admin.iter().flat_map(|admin| &admin.token).map(|token| ("token", &token.until));
@@ -382,7 +382,7 @@ fn ended(file: &RawConfig, now: SystemTime) -> Vec<Fault> {
 }
 
 /// Finds `include` patterns that match no file.
-fn without_files(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
+fn unmatched_includes(file: &RawConfig, config: &Config) -> impl Iterator<Item = Fault> {
     let is_without = |(_, pattern): &(&Spanned<PathBuf>, &IncludePattern)| {
         !config.included.paths.iter().any(|path| path.parent() == Some(&pattern.folder))
     };
@@ -440,7 +440,7 @@ fn admin_socket(file: &RawConfig, config: &Config) -> Option<Fault> {
 fn unwritable_audit(file: &RawConfig, config: &Config) -> Option<Fault> {
     let written = file.admin.as_ref()?.audit.as_ref()?;
     let path = config.admin.as_ref()?.audit.as_ref()?;
-    let why = no_file(path)?;
+    let why = write_problem(path)?;
     let message = format!("{file}: the audit file cannot be written: {why}", file = path.display());
     Some(
         written

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_config_does_not_fit_the_schema() {
+    fn invalid_configs_do_not_fit_the_schema() {
         let schema: Value = serde_json::from_str(&schema()).expect("it is JSON");
         for text in [
             "modus = \"tag\"",

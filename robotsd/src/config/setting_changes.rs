@@ -13,23 +13,23 @@ use tower_robots::live::VersionHash;
 
 use super::site::RawHeader;
 use super::{RawAdmin, RawConfig, Value as _, reader};
-use crate::render::cut;
+use crate::render::truncated;
 pub(crate) use crate::report::SettingChange;
 
 /// Maximum length of a displayed value, in characters. A value may be a whole robots.txt.
-const SHOWN: usize = 200;
+const MAX_SHOWN_LENGTH: usize = 200;
 
 /// Keys that take effect only when the process starts.
-const AT_START: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
+const START_KEYS: [&str; 6] = ["workers", "state_dir", "admin", "fleet", "board", "log"];
 
-/// Prefixes of settings that take effect immediately although their table is in [`AT_START`].
+/// Prefixes of settings that take effect immediately although their table is in [`START_KEYS`].
 /// `fleet.replicas` is included, because only commands use it.
-const AT_ONCE: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
+const IMMEDIATE_PREFIXES: [&str; 3] = ["admin.token[", "admin.user[", "fleet.replicas"];
 
 /// Repeated tables that have names, except sites and exceptions. The name of a table is the value
-/// of one of the keys in [`NAMES`].
-const NAMED: [&str; 3] = ["listener", "token", "user"];
-const NAMES: [&str; 4] = ["name", "address", "uid", "group"];
+/// of one of the keys in [`NAME_KEYS`].
+const NAMED_TABLES: [&str; 3] = ["listener", "token", "user"];
+const NAME_KEYS: [&str; 4] = ["name", "address", "uid", "group"];
 
 /// The settings of a config, and the settings of each site by site name. A named table has a key
 /// such as `listener[127.0.0.1:80]`.
@@ -83,9 +83,9 @@ fn change(setting: String, before: Option<String>, after: Option<String>) -> Set
 }
 
 impl SettingChange {
-    pub(crate) fn is_for_start(&self) -> bool {
-        let is_now = AT_ONCE.iter().any(|start| self.setting.starts_with(start));
-        self.site.is_none() && AT_START.contains(&self.table()) && !is_now
+    pub(crate) fn is_applied_at_start(&self) -> bool {
+        let is_now = IMMEDIATE_PREFIXES.iter().any(|start| self.setting.starts_with(start));
+        self.site.is_none() && START_KEYS.contains(&self.table()) && !is_now
     }
 
     /// Returns the top-level table of the setting, or the setting itself if it is at the top level.
@@ -93,7 +93,7 @@ impl SettingChange {
         self.setting.split('.').next().unwrap_or_default()
     }
 
-    pub(crate) fn is_of_source(&self) -> bool {
+    pub(crate) fn changes_robots_source(&self) -> bool {
         self.site.is_some() && self.setting.starts_with("robots.")
     }
 
@@ -147,14 +147,14 @@ fn by_name(table: Table) -> Table {
     let mut named = Table::new();
     for (key, value) in table {
         match value {
-            Value::Array(tables) if NAMED.contains(&&*key) => {
+            Value::Array(tables) if NAMED_TABLES.contains(&&*key) => {
                 for table in tables.into_iter().filter_map(|table| table.try_into().ok()).map(by_name) {
-                    let name = NAMES.iter().find_map(|key| table.get(*key)).map(shown);
+                    let name = NAME_KEYS.iter().find_map(|key| table.get(*key)).map(shown);
                     insert(&mut named, &key, &name.unwrap_or_default(), table);
                 }
             }
             Value::Table(table) => {
-                let date = table.get(DATE).and_then(Value::as_str).and_then(|date| date.parse().ok());
+                let date = table.get(DATE_KEY).and_then(Value::as_str).and_then(|date| date.parse().ok());
                 named.insert(key, date.map_or_else(|| by_name(table).into(), Value::Datetime));
             }
             value => drop(named.insert(key, value)),
@@ -164,7 +164,7 @@ fn by_name(table: Table) -> Table {
 }
 
 /// The key of the table that `Table::try_from` creates for a date.
-const DATE: &str = "$__toml_private_datetime";
+const DATE_KEY: &str = "$__toml_private_datetime";
 
 /// Inserts a named table. If the name already exists, the name of the new table becomes `NAME #2`.
 fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
@@ -178,8 +178,8 @@ fn insert(into: &mut Table, kind: &str, name: &str, table: Table) {
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => cut(text, SHOWN),
-        value => cut(value.to_string().trim(), SHOWN),
+        Value::String(text) => truncated(text, MAX_SHOWN_LENGTH),
+        value => truncated(value.to_string().trim(), MAX_SHOWN_LENGTH),
     }
 }
 
@@ -188,15 +188,15 @@ fn shown(value: &Value) -> String {
 fn hide_secrets(raw: &mut RawConfig) {
     let tokens = raw.admin.iter_mut().flat_map(|admin| &mut admin.token);
     tokens.for_each(|token| *token.hash.get_mut() = hash_label(token.hash.get_ref()));
-    raw.agents.registry_url.iter_mut().for_each(|url| hide_behind(url.get_mut(), QUERY));
+    raw.agents.registry_url.iter_mut().for_each(|url| hide_url_secrets(url.get_mut(), QUERY_START));
     let mut hooks: Vec<_> = raw.notify.iter_mut().collect();
     for robots in raw.site.iter_mut().map(|site| &mut site.get_mut().robots) {
         let parts = robots.append.iter_mut().filter_map(|part| part.get_mut().url.as_mut());
-        parts.chain(&mut robots.url).for_each(|url| hide_behind(url.get_mut(), QUERY));
+        parts.chain(&mut robots.url).for_each(|url| hide_url_secrets(url.get_mut(), QUERY_START));
         hooks.extend(&mut robots.on_publish);
     }
     for hook in hooks.into_iter().map(Spanned::get_mut) {
-        hide_behind(hook.url.get_mut(), &['/', '?', '#']);
+        hide_url_secrets(hook.url.get_mut(), &['/', '?', '#']);
         hook.body.iter_mut().for_each(|body| *body.get_mut() = hash_label(body.get_ref()));
         for value in hook.headers.values_mut() {
             if let RawHeader::Text(text) = value.get_mut() {
@@ -208,11 +208,11 @@ fn hide_secrets(raw: &mut RawConfig) {
 
 /// Characters that begin the query or the fragment of a URL. A query or a fragment may contain an
 /// API key.
-const QUERY: &[char] = &['?', '#'];
+const QUERY_START: &[char] = &['?', '#'];
 
 /// Hides the credentials in a URL. If a character in `from` occurs after the host, also hides the
 /// text after that character.
-fn hide_behind(url: &mut String, from: &[char]) {
+fn hide_url_secrets(url: &mut String, from: &[char]) {
     let start = url.find("://").map_or(0, |at| at + 3);
     let authority = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
     let host = url[start..authority].rfind('@').map_or(start, |at| start + at + 1);
@@ -247,22 +247,22 @@ mod tests {
     /// A case has two configs with `+++` between them, and the changes. In a config, `...` stands
     /// for one `[[listener]]` and one `[[site]]`.
     #[test]
-    fn changes_are_named_with_what_they_take_effect_with() {
+    fn changed_settings_are_listed_with_how_they_take_effect() {
         check_cases("setting_changes.txt", |configs| {
             let whole = |text: &str| if text.contains("...\n") { text.replace("...\n", HEAD) } else { with("", text) };
             let (before, after) = configs.split_once("+++\n").expect("two configs");
             let flag = |is_set: bool, name: &'static str| if is_set { name } else { "" };
             let line = |change: &SettingChange| {
-                let source = flag(change.is_of_source(), " (source)");
+                let source = flag(change.changes_robots_source(), " (source)");
                 let whole = flag(change.affects_whole_table(), " (whole table)");
-                format!("{change}{}{source}{whole}\n", flag(change.is_for_start(), " (start)"))
+                format!("{change}{}{source}{whole}\n", flag(change.is_applied_at_start(), " (start)"))
             };
             setting_changes(&whole(before), &whole(after)).expect("two configs").iter().map(line).collect()
         });
     }
 
     #[test]
-    fn what_may_be_a_secret_differs_and_is_not_shown() {
+    fn a_changed_secret_is_reported_without_its_value() {
         let hook = |path: &str, header: &str, body: &str| {
             with(
                 "",
@@ -304,12 +304,12 @@ mod tests {
     }
 
     #[test]
-    fn a_long_value_is_cut_and_text_that_is_no_config_has_no_changes() {
+    fn a_long_value_is_cut_and_an_invalid_config_has_no_changes() {
         let long = |end: &str| with("", &format!("robots.text = \"# {}{end}\"\n", "é".repeat(1000)));
         assert_eq!(changes(&long("a"), &long("b")).len(), 1);
         let change = &changes(&with("", ""), &long(""))[0];
         assert!(change.starts_with("site \"a\": robots.text: not set → # éé") && change.ends_with('…'), "{change}");
-        assert_eq!(change.chars().filter(|char| *char == 'é').count(), SHOWN - 2);
+        assert_eq!(change.chars().filter(|char| *char == 'é').count(), MAX_SHOWN_LENGTH - 2);
         assert_eq!(setting_changes(&with("", ""), "mode = 1"), None);
         let trusting = with("", "").replace(":80\"\n", ":80\"\ntrusted_proxies = [\"10.0.0.0/8\"]\n");
         let want = ["listener[127.0.0.1:80].trusted_proxies: [] → [\"10.0.0.0/8\"]"];

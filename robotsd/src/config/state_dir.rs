@@ -15,7 +15,7 @@ impl Config {
     /// Returns the reason why no user can create the state directory, for example because a file
     /// has this path, or because the file system does not allow new folders. If no user can create
     /// the directory, robotsd does not start. Blocks while the file system hangs.
-    pub(crate) fn misplaced_state(&self) -> Option<String> {
+    pub(crate) fn state_dir_problem(&self) -> Option<String> {
         let path = self.state_dir.as_deref()?;
         let is_file = |part: &&Path| part.exists() && !part.is_dir();
         if let Some(file) = path.ancestors().find(is_file) {
@@ -24,7 +24,7 @@ impl Config {
                 path = file.display()
             ));
         }
-        let why = unusable(path)?;
+        let why = creation_problem(path)?;
         Some(format!(
             "{path} cannot be a state_dir, because {why}: write a folder on a disk, such as /var/lib/robotsd",
             path = path.display()
@@ -35,7 +35,7 @@ impl Config {
 /// Returns the reason why no user can create this folder or, if the folder exists, create files in
 /// it. Returns `None` if some user may be able to create the folder or the files, or if this
 /// process does not have the permission to find out.
-fn unusable(path: &Path) -> Option<String> {
+fn creation_problem(path: &Path) -> Option<String> {
     let exists = match fs::metadata(path) {
         Ok(_) => true,
         Err(error) if error.kind() == ErrorKind::NotFound => false,
@@ -51,14 +51,14 @@ fn unusable(path: &Path) -> Option<String> {
     if !exists && access(there, Access::WRITE_OK) == Err(Errno::ROFS) {
         return Some(format!("{shown} is mounted read-only"));
     }
-    is_of_kernel(there).then(|| {
+    is_kernel_file_system(there).then(|| {
         format!("{shown} is on a file system of the kernel, such as /proc, and programs cannot create files there")
     })
 }
 
 /// Returns the reason why the current user cannot write a file; `None` if the user can. If the
 /// folder of the file does not exist, the user must be able to create the folder.
-pub(super) fn no_file(path: &Path) -> Option<String> {
+pub(super) fn write_problem(path: &Path) -> Option<String> {
     if path.is_dir() {
         return Some("it is a folder".to_owned());
     }
@@ -66,7 +66,7 @@ pub(super) fn no_file(path: &Path) -> Option<String> {
         return access(path, Access::WRITE_OK).err().map(|error| error.to_string());
     }
     let folder = files::folder_of(path);
-    unusable(folder).or_else(|| {
+    creation_problem(folder).or_else(|| {
         let there = nearest(folder);
         (!is_writable(there))
             .then(|| format!("the current user cannot create a file in {folder}", folder = there.display()))
@@ -82,7 +82,7 @@ fn nearest(path: &Path) -> &Path {
 /// Reports whether the file system of this folder exposes the kernel's state. A file system of the
 /// kernel refuses new folders regardless of permissions, or gives new folders a special meaning
 /// (proc(5), sysfs(5), cgroups(7)).
-fn is_of_kernel(folder: &Path) -> bool {
+fn is_kernel_file_system(folder: &Path) -> bool {
     statfs(folder).is_ok_and(|found| {
         matches!(
             found.f_type,
@@ -97,10 +97,10 @@ fn is_of_kernel(folder: &Path) -> bool {
 
 /// Returns an error if the current user cannot write to the state directory. The caller reports a
 /// warning, because the server may run as another user.
-pub(super) fn unwritable(file: &RawConfig, config: &Config) -> Option<Fault> {
+pub(super) fn unwritable_state_dir(file: &RawConfig, config: &Config) -> Option<Fault> {
     let (written, path) = (file.state_dir.as_ref()?, config.state_dir.as_ref()?);
     let there = nearest(path);
-    if is_writable(there) || config.misplaced_state().is_some() {
+    if is_writable(there) || config.state_dir_problem().is_some() {
         return None;
     }
     let done = if there == path { "write to" } else { "create" };

@@ -30,7 +30,7 @@ fn load(text: &str) -> Config {
             .map(|site| SiteConfig { robots: RobotsSource::File("robots.txt".into()), robots_span: 0..0, ..site })
             .collect(),
         // The path of the default socket differs in every test, too.
-        admin: config.admin.filter(|admin| !admin.is_usual),
+        admin: config.admin.filter(|admin| !admin.is_default_socket),
         ..config
     }
 }
@@ -83,7 +83,7 @@ const MINIMAL: &str = "[[listener]]\naddress = \"127.0.0.1:0\"\n[[site]]\nname =
                      upstreams = [\"http://127.0.0.1:1\"]\n";
 
 #[test]
-fn every_bound_has_a_key() {
+fn every_limit_has_a_config_key() {
     let upstream = upstream::UpstreamLimits::default();
     let config = load(&format!(
         "{MINIMAL}[limits]\nconnections = 7\nhandshakes = 9\ntls_handshake = \"9s\"\nfirst_byte = \"1s\"\nheader_read = \"2s\"\nkeep_alive = \"3s\"\n\
@@ -124,11 +124,11 @@ fn every_bound_has_a_key() {
 }
 
 #[test]
-fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
+fn the_config_sets_the_place_of_the_admin_interface_or_disables_it() {
     let admin = |text: &str| load(&format!("{MINIMAL}{text}")).admin;
     assert_eq!(admin(""), None, "the default interface is used");
     assert_eq!(admin("[admin]\nenabled = false\nsocket = \"a.sock\"\n"), None);
-    let usual = Some(AdminSettings::usual_address());
+    let usual = Some(AdminSettings::default_address());
     assert_eq!(admin("[admin]\n").map(|admin| (admin.address, admin.socket)), Some((usual, None)));
     let socket = admin("[admin]\nsocket = \"/run/a.sock\"\n").unwrap();
     assert_eq!((socket.address, socket.socket), (None, Some("/run/a.sock".into())));
@@ -138,7 +138,7 @@ fn the_admin_interface_is_usual_off_on_loopback_or_at_a_configured_address() {
 }
 
 #[test]
-fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
+fn a_listener_that_others_can_reach_is_read_only_unless_configured_otherwise() {
     for (listener, access) in [
         ("address = \"127.0.0.1:1\"", AdminAccess::TokenForChanges),
         ("address = \"[::1]:1\"", AdminAccess::TokenForChanges),
@@ -166,7 +166,7 @@ fn what_others_can_reach_is_for_reading_unless_the_config_says_otherwise() {
 }
 
 #[test]
-fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
+fn a_loopback_listener_requires_a_token_by_default_if_tokens_are_configured() {
     let token = format!("[[admin.token]]\nname = \"a\"\nhash = \"sha256:{}\"\nrole = \"admin\"\n", "0".repeat(64));
     for (listener, access) in [
         ("address = \"127.0.0.1:1\"", AdminAccess::Token),
@@ -181,22 +181,22 @@ fn with_tokens_the_loopback_asks_for_one_unless_the_config_says_otherwise() {
 }
 
 #[test]
-fn with_further_admin_listeners_alone_commands_ask_where_they_do_without_the_table() {
+fn commands_use_the_default_place_if_only_further_admin_listeners_are_set() {
     let (_folder, path) = file(&format!("{MINIMAL}[[admin.listener]]\naddress = \"0.0.0.0:1\"\n"));
     let served = Config::load(&path).unwrap().admin.unwrap();
     let usual = AdminSettings::usual(&path);
     assert_eq!(served.listeners.len(), 1);
-    assert_eq!(served.is_usual, usual.is_some());
+    assert_eq!(served.is_default_socket, usual.is_some());
     assert_eq!(served.socket, usual.and_then(|usual| usual.socket));
 }
 
 #[test]
-fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
+fn the_state_directory_is_found_in_a_config_with_errors_elsewhere() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("robotsd.toml");
     let of = |text: &str| {
         std::fs::write(&path, text).unwrap();
-        StatePlace::load(&path).map(|place| (place.folder, place.sites))
+        StateSettings::load(&path).map(|place| (place.folder, place.sites))
     };
     let state = Some(folder.path().join("state"));
     let text =
@@ -207,12 +207,12 @@ fn the_state_directory_is_found_in_a_config_that_is_broken_otherwise() {
 }
 
 #[test]
-fn every_mistake_is_answered_with_its_place_and_what_would_be_right() {
+fn every_config_error_contains_its_position_and_the_correction() {
     check_cases("config_mistakes.txt", answers);
 }
 
 #[test]
-fn no_password_of_a_store_is_shown_wherever_it_stands() {
+fn no_config_error_shows_the_password_of_a_store() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robotsd.toml");
     let (url, site) = ("redis://user:hunter2@cache", "[[site]]\nname = \"b\"\nroot = \".\"\n");

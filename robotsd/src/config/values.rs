@@ -12,14 +12,14 @@ use toml::de::DeValue;
 
 use super::tables::{plain_values, whole_number};
 use super::{Faults, Kind, Placed};
-use crate::render::without_password;
+use crate::render::mask_password;
 use crate::store::StoreUrl;
 
 /// Maximum duration: one leap year.
 const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// Reports whether a name matches a pattern. In the pattern, `*` matches any characters.
-pub(crate) fn fits(pattern: &str, name: &str) -> bool {
+pub(crate) fn matches_pattern(pattern: &str, name: &str) -> bool {
     let Some((first, others)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut rest) = name.strip_prefix(first) else { return false };
     let (middle, last) = others.rsplit_once('*').unwrap_or(("", others));
@@ -148,7 +148,7 @@ impl Serialize for StoreText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         // An invalid URL is not printed at all, because any part of it may be a password.
         let url = self.0.split_once("://").filter(|_| StoreUrl::new(&self.0).is_ok());
-        let shown = url.map(|(scheme, rest)| without_password(scheme, rest));
+        let shown = url.map(|(scheme, rest)| mask_password(scheme, rest));
         serializer.serialize_str(&shown.unwrap_or_default())
     }
 }
@@ -216,20 +216,20 @@ pub(crate) struct Bound<T> {
     range: RangeInclusive<T>,
     /// Message about a value out of range, with `{}` for the value and `{key}` for its key; `None`
     /// for the default message.
-    says: Option<String>,
+    message: Option<String>,
 }
 
 pub(crate) const fn within<T>(range: RangeInclusive<T>) -> Bound<T> {
-    Bound { range, says: None }
+    Bound { range, message: None }
 }
 
-pub(crate) fn bound<T>(range: RangeInclusive<T>, says: impl Into<String>) -> Bound<T> {
-    Bound { range, says: Some(says.into()) }
+pub(crate) fn bound<T>(range: RangeInclusive<T>, message: impl Into<String>) -> Bound<T> {
+    Bound { range, message: Some(message.into()) }
 }
 
 /// Returns a range of durations that excludes zero.
-pub(crate) fn some_time(says: &str) -> Bound<Span> {
-    bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), says)
+pub(crate) fn nonzero_time(message: &str) -> Bound<Span> {
+    bound(Span(Duration::from_nanos(1))..=Span(MAX_DURATION), message)
 }
 
 impl<T: PartialOrd + Display> Bound<T> {
@@ -238,7 +238,7 @@ impl<T: PartialOrd + Display> Bound<T> {
         T: 'v,
     {
         let Some(written) = value.into().filter(|value| !self.range.contains(value.get_ref())) else { return };
-        let (value, Self { range, says }) = (written.get_ref(), self);
+        let (value, Self { range, message }) = (written.get_ref(), self);
         let usual = || {
             format!(
                 "{key:?} is {value}: write a value from {least} to {most}",
@@ -246,9 +246,10 @@ impl<T: PartialOrd + Display> Bound<T> {
                 most = range.end()
             )
         };
-        let says =
-            says.as_ref().map_or_else(usual, |says| says.replace("{key}", key).replace("{}", &value.to_string()));
-        faults.push(written.fault(says));
+        let message = message
+            .as_ref()
+            .map_or_else(usual, |message| message.replace("{key}", key).replace("{}", &value.to_string()));
+        faults.push(written.fault(message));
     }
 }
 
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_shown_as_they_could_be_written() {
+    fn sizes_are_displayed_in_the_largest_exact_binary_unit() {
         for (bytes, want) in [(65_536, "\"64KiB\""), (1 << 20, "\"1MiB\""), (1025, "1025"), (10, "10"), (0, "0")] {
             assert_eq!(Size(bytes).to_string(), want);
         }

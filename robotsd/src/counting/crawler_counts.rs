@@ -19,13 +19,13 @@ use tower_robots::policy::{Action, Reason};
 use crate::word_enum::word_enum;
 
 /// Maximum number of combinations of crawler and outcome that are counted separately, per site and
-/// [`KeyRoom`]. Decisions and requests for `/robots.txt` have separate limits.
+/// [`CombinationGroup`]. Decisions and requests for `/robots.txt` have separate limits.
 const MAX_COMBINATIONS: usize = 256;
 
 /// The groups of combinations of crawler and outcome. Each group has its own limit, so combinations
 /// of one group cannot use up the limit of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeyRoom {
+enum CombinationGroup {
     Others,
     IndexEngines,
     RefusedEngines,
@@ -35,7 +35,7 @@ enum KeyRoom {
     Limited,
 }
 
-const ROOMS: usize = 5;
+const GROUPS: usize = 5;
 
 /// Crawler label for all combinations beyond the limit.
 const OTHER: &str = "other";
@@ -67,8 +67,8 @@ pub(crate) struct CrawlerCombinations {
 }
 
 /// Combinations of a crawler label and `W` ([`OfDecision`] or [`OfRobotsTxt`]), in one set per
-/// [`KeyRoom`].
-type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; ROOMS]>;
+/// [`CombinationGroup`].
+type Combinations<W> = Mutex<[BTreeSet<(Arc<str>, W)>; GROUPS]>;
 
 impl CrawlerCounts {
     /// Counts a request, unless it is for `/robots.txt`.
@@ -83,8 +83,8 @@ impl CrawlerCounts {
         identity: &'static str,
         outcome: RequestOutcome,
     ) {
-        let room = KeyRoom::of(agent, outcome);
-        count(&mut self.requests, &combinations.requests, room, label(agent), (outcome, identity));
+        let group = CombinationGroup::of(agent, outcome);
+        count(&mut self.requests, &combinations.requests, group, label(agent), (outcome, identity));
     }
 
     pub(super) fn robots_txt(
@@ -93,9 +93,10 @@ impl CrawlerCounts {
         crawler: Option<&Agent>,
         status: StatusCode,
     ) {
-        let room = crawler.map_or(KeyRoom::Others, |agent| KeyRoom::of(agent, RequestOutcome::Allowed));
+        let group =
+            crawler.map_or(CombinationGroup::Others, |agent| CombinationGroup::of(agent, RequestOutcome::Allowed));
         let label = crawler.map_or(NO_CRAWLER, label);
-        count(&mut self.robots_txt, &combinations.robots_txt, room, label, status.as_u16());
+        count(&mut self.robots_txt, &combinations.robots_txt, group, label, status.as_u16());
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -109,7 +110,7 @@ impl CrawlerCounts {
 fn count<W: Copy + Ord>(
     counts: &mut ByCrawler<W>,
     combinations: &Combinations<W>,
-    room: KeyRoom,
+    group: CombinationGroup,
     crawler: &str,
     of: W,
 ) {
@@ -118,8 +119,8 @@ fn count<W: Copy + Ord>(
         return;
     }
     let key = (Arc::from(crawler), of);
-    let room = &mut combinations.lock()[room as usize];
-    let is_admitted = room.contains(&key) || room.len() < MAX_COMBINATIONS && room.insert(key.clone());
+    let group = &mut combinations.lock()[group as usize];
+    let is_admitted = group.contains(&key) || group.len() < MAX_COMBINATIONS && group.insert(key.clone());
     let label = if is_admitted { key.0 } else { OTHER.into() };
     *counts.entry(label).or_default().entry(of).or_default() += 1;
 }
@@ -133,7 +134,7 @@ fn add<W: Copy + Ord>(sums: &mut ByCrawler<W>, counts: &ByCrawler<W>) {
     }
 }
 
-impl KeyRoom {
+impl CombinationGroup {
     fn of(agent: &Agent, outcome: RequestOutcome) -> Self {
         match (agent.registered().is_some_and(|crawler| crawler.is_index_engine), outcome) {
             (true, RequestOutcome::Refused) => Self::RefusedEngines,
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_names_so_many_combinations_and_no_name_of_a_client() {
+    fn a_site_counts_a_bounded_number_of_known_names_and_no_made_up_names() {
         let registry = Registry::builtin();
         let recognizer = Recognizer::new(registry.clone(), &RobotsTxt::parse(&b"User-agent: *\n"[..]));
         let combinations = CrawlerCombinations::default();
@@ -228,7 +229,7 @@ mod tests {
     /// Alerts use the counts of refused search engines and of 429 responses. These counts must stay
     /// correct however many names clients invent.
     #[test]
-    fn refusals_and_limits_are_counted_by_name_whatever_came_before() {
+    fn refusals_and_limits_of_search_engines_are_counted_by_name_after_a_flood() {
         const IDENTITIES: [&str; 4] = ["claimed", "unverified", "refuted", "verified"];
         let registry = Registry::builtin();
         let (mut worker, combinations) = (CrawlerCounts::default(), CrawlerCombinations::default());
@@ -258,13 +259,13 @@ mod tests {
             assert_eq!(worker.robots_txt[crawler].get(&200), Some(&1));
         }
         let series = worker.requests.values().map(BTreeMap::len).sum::<usize>();
-        assert!(series <= ROOMS * (MAX_COMBINATIONS + 1), "{series}");
+        assert!(series <= GROUPS * (MAX_COMBINATIONS + 1), "{series}");
         let series = worker.robots_txt.values().map(BTreeMap::len).sum::<usize>();
-        assert!(series <= ROOMS * (MAX_COMBINATIONS + 1), "{series}");
+        assert!(series <= GROUPS * (MAX_COMBINATIONS + 1), "{series}");
     }
 
     #[test]
-    fn the_action_comes_before_the_reason() {
+    fn the_outcome_depends_first_on_the_action_and_then_on_the_reason() {
         for (action, reason, want) in [
             (Action::Refuse, Reason::Disallowed, RequestOutcome::Refused),
             (Action::Refuse, Reason::Impostor, RequestOutcome::Refused),

@@ -112,7 +112,7 @@ impl OutcomeCounts {
 
     /// Counts the decision about a request. Must be called before waiting for the response, because
     /// the response may take a long time, or never arrive.
-    pub(crate) fn decided(&self, request: &mut CountedRequest, answer: &Answer) {
+    pub(crate) fn count_decision(&self, request: &mut CountedRequest, answer: &Answer) {
         let mut totals = self.totals();
         let mut outcome = RequestOutcome::Untouched;
         if let Some(record) = answer.record.as_deref() {
@@ -141,7 +141,7 @@ impl OutcomeCounts {
     }
 
     /// Counts a response as soon as its head is known.
-    pub(crate) fn answered(&self, request: &CountedRequest, status: StatusCode) {
+    pub(crate) fn count_response(&self, request: &CountedRequest, status: StatusCode) {
         let mut totals = self.totals();
         ResponseKey::new(request.listener, request.method, status).count(&mut totals.responses);
         if request.is_robots_txt && !request.is_of_crawler {
@@ -195,16 +195,17 @@ impl OutcomeCounts {
 }
 
 impl CountedRequest {
-    /// Records the service that referred the visitor. [`answered`](OutcomeCounts::answered) counts
-    /// the visitor if the response is a page.
-    pub(crate) fn sent_by(&mut self, service: Option<Arc<Referrer>>) {
+    /// Records the service that referred the visitor.
+    /// [`count_response`](OutcomeCounts::count_response) counts the visitor if the response is a
+    /// page.
+    pub(crate) fn set_service(&mut self, service: Option<Arc<Referrer>>) {
         self.sent_by = service;
     }
 
-    /// Records the crawler that requests a page. [`answered`](OutcomeCounts::answered) counts the
-    /// page. Only registered crawlers are recorded, because the names of other crawlers are chosen
-    /// by clients, and their operators are unknown.
-    pub(crate) fn read_by(&mut self, record: &Record) {
+    /// Records the crawler that requests a page. [`count_response`](OutcomeCounts::count_response)
+    /// counts the page. Only registered crawlers are recorded, because the names of other crawlers
+    /// are chosen by clients, and their operators are unknown.
+    pub(crate) fn set_reader(&mut self, record: &Record) {
         if record.agent.is_registered() && !self.is_robots_txt {
             self.read_by = Some(PageReader { agent: record.agent.clone(), identity: record.identity });
         }
@@ -274,12 +275,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_without_requests_takes_a_line_of_the_cache_and_no_more() {
+    fn the_counts_of_a_site_occupy_128_bytes() {
         assert_eq!(size_of::<OutcomeCounts>(), 128);
     }
 
     #[test]
-    fn what_is_allowed_is_the_rest() {
+    fn allowed_requests_are_those_without_another_outcome() {
         let (one, two) = (OutcomeCounts::default(), OutcomeCounts::default());
         for counts in [&one, &two] {
             for path in ["/robots.txt", "/a", "/b"] {

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_visitor_comes_from_another_site_to_a_page() {
+    fn a_referral_comes_from_another_site_and_leads_to_a_page() {
         let registry = Registry::builtin();
         let host = |referer: &str, host: Option<&str>, target: &str| {
             let service = service_of(registry, referer.as_bytes(), host.map(str::as_bytes), target.as_bytes());

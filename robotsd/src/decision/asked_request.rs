@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_preset_reads_its_own_places_and_no_others() {
+    fn every_preset_reads_its_own_header_fields_and_no_others() {
         let all: &[(&str, &[u8])] = &[
             ("host", b"host.test"),
             ("x-original-uri", b"/original-uri\xFF"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_oddly_is_read_as_strictly_as_it_can_be() {
+    fn a_malformed_or_repeated_target_or_method_is_read_in_the_strictest_way() {
         let question = |uri: &[u8], method: &[u8], host: &[u8]| {
             fields(&[("x-original-uri", uri), ("x-original-method", method), ("host", host)])
         };
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_field_in_a_url_ends_at_the_first_slash() {
+    fn the_host_of_an_original_url_ends_at_the_first_slash() {
         let ingress = |url: &[u8]| {
             let read =
                 read(Preset::IngressNginx, "", &fields(&[("x-original-url", url), ("x-original-method", b"GET")]));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_could_be_another_is_none() {
+    fn an_ambiguous_or_invalid_client_address_is_ignored() {
         for values in [&[&b"192.0.2.1"[..], b"192.0.2.2"][..], &[b"192.0.2.1, "], &[b"unknown"], &[b""], &[]] {
             let mut map = HeaderMap::new();
             for value in values {

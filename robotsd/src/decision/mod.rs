@@ -180,7 +180,7 @@ impl Decisions {
 
     async fn answer_question(self, mut question: Request<()>, body: RequestBody) -> Response<DecisionBody> {
         let Answered { mut response, counted } = self.0.answer(&mut question).await;
-        self.0.answered(counted.as_ref(), question.method(), response.status());
+        self.0.count_response(counted.as_ref(), question.method(), response.status());
         if question.method() != Method::HEAD && response.body().is_empty() {
             // If the original request is a HEAD request, its refusal declares the length that the
             // body would have. The response to a GET decision request must not declare this length.
@@ -199,7 +199,7 @@ impl Decisions {
         let failed = |error| response::status(self.0.fail(error));
         match called {
             ServiceRequest::Check => {
-                let message = ext_authz::message_of(question.headers(), body).await;
+                let message = ext_authz::read_message(question.headers(), body).await;
                 match message.and_then(CheckQuestion::read) {
                     Ok(asked) => response::called(ext_authz::framed(&self.0.check(question, &asked).await)),
                     Err(error) => failed(error),
@@ -207,7 +207,7 @@ impl Decisions {
             }
             ServiceRequest::Unknown => failed(CallError::UnknownMethod),
             ServiceRequest::NoCall => {
-                self.0.counts.siteless(question.method().into(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+                self.0.counts.count_siteless(question.method().into(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
                 response::read_to_end(body).await;
                 response::no_call().map(DecisionBody::content)
             }
@@ -238,7 +238,7 @@ impl DecisionState {
     async fn check(&self, mut request: Request<()>, question: &CheckQuestion) -> CheckResponse {
         let id = request.headers_mut().remove(X_REQUEST_ID);
         let Some(fields) = question.fields() else {
-            self.counts.siteless(request.method().into(), StatusCode::OK);
+            self.counts.count_siteless(request.method().into(), StatusCode::OK);
             return ext_authz::denied(response::forbidden("the request has too many header fields"), None);
         };
         *request.headers_mut() = fields;
@@ -253,15 +253,15 @@ impl DecisionState {
         let RequestDecision { outcome, record, fields, site, counted } = match decided.await {
             Ok(decided) => decided,
             Err(error) => {
-                self.counts.siteless(request.method().into(), StatusCode::OK);
-                let given_up = self.give_up(error);
+                self.counts.count_siteless(request.method().into(), StatusCode::OK);
+                let given_up = self.respond_to_error(error);
                 let is_passed = given_up.status().is_success();
                 return if is_passed { ext_authz::allowed(None, &[], None) } else { ext_authz::denied(given_up, None) };
             }
         };
         // The status of the response to the proxy is counted, not the status of the response to the
         // client.
-        self.answered(counted.as_ref(), request.method(), StatusCode::OK);
+        self.count_response(counted.as_ref(), request.method(), StatusCode::OK);
         let metadata = site.zip(record.as_deref()).map(|(site, record)| ext_authz::metadata(&site, record));
         match outcome {
             Outcome::Tag => ext_authz::allowed(record.map(|record| record.to_field()), &fields, metadata),
@@ -274,15 +274,15 @@ impl DecisionState {
 
     /// Counts a response in the counters of the site that made the decision, or in the counters of
     /// the listener if no site made it.
-    fn answered(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
+    fn count_response(&self, counted: Option<&Counted>, method: &Method, status: StatusCode) {
         match counted {
-            Some((site, counted)) => site.answered(counted, status),
-            None => self.counts.siteless(method.into(), status),
+            Some((site, counted)) => site.count_response(counted, status),
+            None => self.counts.count_siteless(method.into(), status),
         }
     }
 
     fn fail(&self, error: CallError) -> CallError {
-        self.counts.siteless((&Method::POST).into(), StatusCode::OK);
+        self.counts.count_siteless((&Method::POST).into(), StatusCode::OK);
         if error.is_fault() {
             self.errors.report_failed_call();
         }
@@ -296,11 +296,11 @@ impl DecisionState {
         let target = target.as_ref().map_or("/", PathAndQuery::as_str);
         if let Some(asked) = QuestionTarget::of(target) {
             if asked.leaves_preset() {
-                return response::of_client().into();
+                return response::outside_preset().into();
             }
             let decided = self.decide(&asked, request).await;
             return match asked.kind {
-                QuestionKind::Decision => decided.unwrap_or_else(|error| self.give_up(error).into()),
+                QuestionKind::Decision => decided.unwrap_or_else(|error| self.respond_to_error(error).into()),
                 // The proxy has already refused the request. If the rules have changed in the
                 // meantime and now allow the request, the response is still a 403.
                 QuestionKind::Refusal => {
@@ -312,7 +312,9 @@ impl DecisionState {
         if RequestPath::is_robots_txt_target(target.as_bytes()) {
             let host = request.headers().get(HOST).map(HeaderValue::as_bytes);
             let sites = self.sites.load_full();
-            let Some(DecisionSite { judge, .. }) = sites.of_host(host) else { return response::elsewhere().into() };
+            let Some(DecisionSite { judge, .. }) = sites.of_host(host) else {
+                return response::robots_txt_not_found().into();
+            };
             if let Some(fields) = ClientRequest::access_of(request.extensions()) {
                 fields.add("site", &*judge.name);
             }
@@ -322,7 +324,7 @@ impl DecisionState {
                 Outcome::Respond(response) => *response,
                 // A 404 is better than the robots.txt of the wrong site, because the proxy may have
                 // its own robots.txt for this host.
-                _ => response::elsewhere(),
+                _ => response::robots_txt_not_found(),
             };
             return Answered { response, counted: Some((Arc::clone(&judge.counts), counted)) };
         }
@@ -355,7 +357,7 @@ impl DecisionState {
             response.extensions_mut().insert(*record);
         }
         let response = match asked.kind {
-            QuestionKind::Decision => response::understood_by(preset, response),
+            QuestionKind::Decision => response::adapt_status(preset, response),
             QuestionKind::Refusal => response,
         };
         Ok(Answered { response, counted })
@@ -373,7 +375,7 @@ impl DecisionState {
     ) -> Result<RequestDecision, QuestionError> {
         let has_agent = question.headers().contains_key(USER_AGENT);
         if !has_agent {
-            self.errors.no_agent(preset);
+            self.errors.report_missing_agent(preset);
         }
         let sites = self.sites.load_full();
         let possible = match site {
@@ -410,12 +412,12 @@ impl DecisionState {
         let Answer { mut outcome, record, response_fields, .. } = answer;
         let fields = response_fields.map(|fields| fields.for_proxy()).unwrap_or_default();
         if let Outcome::Respond(response) = &mut outcome {
-            response::as_refusal(response);
+            response::set_refusal_status(response);
         }
         Ok(RequestDecision { outcome, record, fields, site: Some(Arc::clone(&judge.name)), counted })
     }
 
-    fn give_up(&self, error: QuestionError) -> Response<Bytes> {
+    fn respond_to_error(&self, error: QuestionError) -> Response<Bytes> {
         self.errors.report(error);
         match self.errors.settings.on_error {
             OnError::Pass => response::pass(),
@@ -498,7 +500,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_may_name_its_site() {
+    fn a_decision_request_may_contain_its_site_in_the_path() {
         let of = |target| {
             QuestionTarget::of(target).map(|asked| (asked.site.map(Cow::into_owned), asked.kind, asked.preset))
         };
@@ -513,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn dot_segments_may_not_lead_out_of_the_preset() {
+    fn dot_segments_that_lead_out_of_the_preset_are_detected() {
         let leaves = |below: &str| {
             ["/-/auth/caddy", "/-/site/a/refusal/envoy"]
                 .map(|endpoint| QuestionTarget::of(&format!("{endpoint}{below}")).unwrap().leaves_preset())

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_preset_stands_alone_in_the_path() {
+    fn a_preset_name_is_matched_as_a_complete_path_segment() {
         assert_eq!(Preset::named("nginx"), Some((Preset::Nginx, 5)));
         assert_eq!(Preset::named("caddy?a=b"), Some((Preset::Caddy, 5)));
         assert_eq!(Preset::named("envoy//x"), Some((Preset::Envoy, 5)));

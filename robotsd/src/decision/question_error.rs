@@ -141,7 +141,7 @@ impl QuestionErrors {
     /// Counts a decision request if its original request has no `User-Agent`, and logs the first
     /// such request of each preset. Without a `User-Agent`, crawlers cannot be recognised. Some
     /// proxies send this field only if they are configured to do so.
-    pub(super) fn no_agent(&self, preset: Preset) {
+    pub(super) fn report_missing_agent(&self, preset: Preset) {
         if self.without_agent[preset as usize].fetch_add(1, Ordering::Relaxed) > 0 {
             return;
         }

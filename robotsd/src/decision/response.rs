@@ -30,7 +30,7 @@ pub(super) fn pass() -> Response<Bytes> {
 /// Changes the status of the response to a refused gRPC call from 200 to 403. The proxy would treat
 /// 200 as permission. If the request came before the crawl delay had passed, the status is 403 and
 /// not 429, because some gRPC clients read only the HTTP status, and repeat the call after a 429.
-pub(super) fn as_refusal(response: &mut Response<Bytes>) {
+pub(super) fn set_refusal_status(response: &mut Response<Bytes>) {
     if !response.status().is_client_error() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
@@ -38,7 +38,7 @@ pub(super) fn as_refusal(response: &mut Response<Bytes>) {
 
 /// Changes the status of a refusal to 403 if the proxy would not treat the configured status as a
 /// refusal.
-pub(super) fn understood_by(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
+pub(super) fn adapt_status(preset: Preset, mut response: Response<Bytes>) -> Response<Bytes> {
     if !preset.relays_status() && !response.status().is_success() {
         *response.status_mut() = StatusCode::FORBIDDEN;
     }
@@ -55,13 +55,13 @@ pub(super) fn forbidden(why: &str) -> Response<Bytes> {
 /// Returns the response to a request for the robots.txt of an unknown host. After this response,
 /// the proxy serves its own robots.txt. The status is 404 instead of 421, because HAProxy can retry
 /// a request with another server only after a 404.
-pub(super) fn elsewhere() -> Response<Bytes> {
+pub(super) fn robots_txt_not_found() -> Response<Bytes> {
     plain_answer(StatusCode::NOT_FOUND, "404 Not Found: no robots.txt is served here for this host\n")
 }
 
 /// Returns the response to a decision request whose target leads out of the path of its preset. A
 /// client must have written such a target, because a proxy never builds one.
-pub(super) fn of_client() -> Response<Bytes> {
+pub(super) fn outside_preset() -> Response<Bytes> {
     plain_answer(
         StatusCode::BAD_REQUEST,
         "400 Bad Request: dot segments lead out of the path of the decision request\n",

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_a_field_comes_along_and_none_that_only_the_proxy_says() {
+    fn all_lines_of_client_fields_are_kept_and_reserved_fields_are_dropped() {
         let sent = fields(&[
             (b"host", b"a.test"),
             (b"user-agent", b"Mozilla/5.0"),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_hides_behind_others() {
+    fn many_fields_do_not_hide_the_user_agent_and_cut_or_too_many_fields_are_refused() {
         let agent = (&b"user-agent"[..], &b"GPTBot"[..]);
         for (name, count) in [(&b"te"[..], 3000), (b"no token", 3000), (b"accept", 1000)] {
             let sent: Vec<_> = std::iter::repeat_n((name, &b"x"[..]), count).chain([agent]).collect();
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_no_approval_is_a_refusal() {
+    fn every_status_other_than_200_sets_the_refuse_variable() {
         let told = |status: u16, verdict: Option<&str>| {
             let mut response = Response::builder().status(status);
             if let Some(verdict) = verdict {

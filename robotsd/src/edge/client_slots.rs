@@ -178,7 +178,7 @@ const MAX_CLAIMS: usize = 32;
 
 /// Maximum age of a claim. If the claimed connection has not closed by then, the waiter may claim
 /// the slot of another connection.
-const CLAIM_LASTS: Duration = Duration::from_secs(5);
+const MAX_CLAIM_AGE: Duration = Duration::from_secs(5);
 
 impl<'c> SlotWaiter<'c> {
     fn new(claims: &'c Mutex<SlotClaims>) -> Self {
@@ -197,7 +197,7 @@ impl<'c> SlotWaiter<'c> {
             came |= has_ended;
             let is_open = !has_ended && claim.connection.is_reclaimed();
             declined |= !has_ended && !is_open;
-            is_open && claim.made.elapsed() < CLAIM_LASTS
+            is_open && claim.made.elapsed() < MAX_CLAIM_AGE
         });
         *at_once = match (came, declined) {
             (false, false) => (*at_once).max(1),
@@ -237,7 +237,7 @@ impl ClientSlots {
     }
 
     /// Returns the list of the current thread's connections, and creates it on the first call.
-    pub(crate) fn of_this_worker(&self) -> Arc<WorkerConnections> {
+    pub(crate) fn current_worker(&self) -> Arc<WorkerConnections> {
         let thread = std::thread::current().id();
         let mut shards = self.workers.lock();
         if let Some((_, shard)) = shards.iter().find(|(of, _)| *of == thread) {
@@ -348,9 +348,9 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_idle_goes_first() {
+    fn the_connection_that_was_idle_longest_is_closed_first() {
         let registry = ClientSlots::new(0);
-        let shard = registry.of_this_worker();
+        let shard = registry.current_worker();
         let (all, mut registered) = connections(&shard, 2 * BATCH);
         for expected in 1..=BATCH {
             assert!(registry.reclaim(&shard).is_some());
@@ -374,9 +374,9 @@ mod tests {
     }
 
     #[test]
-    fn busy_connections_stay_and_those_that_were_busy_go_last() {
+    fn busy_connections_stay_open_and_recently_busy_ones_are_closed_last() {
         let registry = ClientSlots::new(0);
-        let shard = registry.of_this_worker();
+        let shard = registry.current_worker();
         let (all, _registered) = connections(&shard, 4);
         let busy = all[0].begin(false);
         let was_busy = all[1].begin(false);
@@ -396,7 +396,7 @@ mod tests {
     #[test]
     fn a_connection_that_is_used_again_is_not_closed() {
         let registry = ClientSlots::new(0);
-        let shard = registry.of_this_worker();
+        let shard = registry.current_worker();
         let (all, _registered) = connections(&shard, 1);
         assert!(registry.reclaim(&shard).is_some());
         assert!(all[0].is_reclaimed());
@@ -408,9 +408,9 @@ mod tests {
     }
 
     #[test]
-    fn slow_heads_go_when_nothing_is_idle() {
+    fn connections_with_slow_heads_are_closed_if_no_connection_is_idle() {
         let registry = ClientSlots::new(0);
-        let shard = registry.of_this_worker();
+        let shard = registry.current_worker();
         let (all, _registered) = connections(&shard, 2);
         let begun = Instant::now();
         all[0].bytes_read();
@@ -424,10 +424,10 @@ mod tests {
     }
 
     #[test]
-    fn another_worker_gives_way_where_the_own_has_nothing_idle() {
+    fn a_connection_of_another_worker_is_closed_if_the_own_worker_has_no_idle_one() {
         let registry = ClientSlots::new(0);
-        let own = registry.of_this_worker();
-        let other = std::thread::scope(|scope| scope.spawn(|| registry.of_this_worker()).join().unwrap());
+        let own = registry.current_worker();
+        let other = std::thread::scope(|scope| scope.spawn(|| registry.current_worker()).join().unwrap());
         assert!(!Arc::ptr_eq(&own, &other));
         let (older, _older) = connections(&other, 1);
         let (all, _all) = connections(&own, 1);

@@ -90,7 +90,7 @@ mod tests {
     use crate::http_common::test_peer::shared;
 
     #[test]
-    fn a_burst_is_reported_once_and_counted() {
+    fn a_burst_of_connection_errors_is_reported_at_most_once_per_second() {
         let reported: &Mutex<Vec<ConnectionError>> = shared();
         let reporter = ConnectionErrorReporter::new(|error: &ConnectionError| reported.lock().push(error.clone()));
         let begun = Instant::now();

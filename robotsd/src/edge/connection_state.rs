@@ -68,7 +68,7 @@ pub(crate) struct ConnectionState {
     pub(crate) is_http2: Flag,
     /// Whether bytes have arrived since this flag was last checked. The fast path of HTTP/1.1 does
     /// not set this flag.
-    pub(crate) heard: Flag,
+    pub(crate) has_received_bytes: Flag,
     /// Type of the frames that flood the connection. Once a type is set, the connection is closed.
     pub(crate) flood: OnceLock<u8>,
     /// The driver sets this flag. While the flag is set, the socket closes the connection if a read
@@ -116,7 +116,7 @@ impl ConnectionState {
             declined: AtomicU64::new(0),
             has_ended: Flag::default(),
             is_http2: Flag::default(),
-            heard: Flag::default(),
+            has_received_bytes: Flag::default(),
             flood: OnceLock::new(),
             close_if_idle: Flag::default(),
             is_closed_as_idle: Flag::default(),
@@ -128,7 +128,7 @@ impl ConnectionState {
     }
 
     pub(crate) fn bytes_read(&self) {
-        self.heard.set(true);
+        self.has_received_bytes.set(true);
         if !self.is_idle() {
             return;
         }

@@ -110,7 +110,7 @@ impl Edge {
     /// Changes the connection limit of all listeners from `before` to `now`. If more than `now`
     /// connections are open, idle connections are closed until the new limit is met. Until the new
     /// limit is met, new connections wait. Must be called within a Tokio runtime.
-    pub(crate) fn set_places(&self, before: usize, now: usize) {
+    pub(crate) fn set_connection_slots(&self, before: usize, now: usize) {
         if now >= before {
             self.shared.limit.slots.add_permits(now - before);
             return;
@@ -165,7 +165,7 @@ impl Edge {
         service: impl EdgeService,
         shutdown: impl Future<Output = ()>,
     ) {
-        watched_socket::bound_unsent(&listener);
+        watched_socket::limit_unsent_data(&listener);
         let mut served = ServedListener::new(self, &listener, listener_settings, service);
         served.accept_until(&listener, shutdown).await;
         served.accept_backlog(listener);
@@ -193,7 +193,7 @@ impl<S: EdgeService> ServedListener<S> {
     fn new(edge: &Edge, listener: &TcpListener, settings: ListenerSettings, service: S) -> Self {
         let (stop, stopped) = watch::channel(false);
         let counts = settings.counts.clone().unwrap_or_else(|| edge.counts(""));
-        let worker = edge.shared.limit.of_this_worker();
+        let worker = edge.shared.limit.current_worker();
         let (edge, clock, local) = (edge.clone(), Arc::default(), listener.local_addr().ok());
         let context = Arc::new(ListenerContext { edge, settings, clock, local, stopped });
         Self { context, service, counts, worker, connections: JoinSet::new(), waiting: None, stop }
@@ -222,7 +222,7 @@ impl<S: EdgeService> ServedListener<S> {
                         () = self.open_waiting() => {}
                     }
                 }
-                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) if concerns_one_connection(&error) => {}
                 // The usual cause is that the process is out of file descriptors. An immediate
                 // retry would fail again, in a busy loop. During the pause, other connections may
                 // end and free their descriptors.
@@ -317,7 +317,7 @@ async fn accept(listener: &TcpListener, resume: Instant) -> io::Result<Accepted>
 }
 
 /// Reports whether an error of `accept` concerns only the connection that would have been accepted.
-fn is_of_one_connection(error: &io::Error) -> bool {
+fn concerns_one_connection(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted)
 }
@@ -400,7 +400,7 @@ impl NewConnection {
         // During a shutdown, a client that connected earlier may still be sending its header.
         let stopping = async {
             stopped(self.context.stopped.clone()).await;
-            sleep(self.settings.farewell(false)).await;
+            sleep(self.settings.idle_drain_time(false)).await;
         };
         // The future is boxed, so that connections to listeners without PROXY headers do not
         // reserve memory for this future.
@@ -421,7 +421,7 @@ impl NewConnection {
             let fields = ForwardedFields::new(Peer::at(client, *local), scheme, Arc::clone(&listener.trusted));
             match announced {
                 None => fields,
-                Some(AnnouncedClient::Unknown) => fields.announced().of_unnamed_client(),
+                Some(AnnouncedClient::Unknown) => fields.announced().untrusted(),
                 Some(_) => fields.announced(),
             }
         };
@@ -434,7 +434,7 @@ impl NewConnection {
             // If no other process accepts connections, this connection is closed immediately,
             // because its client has not sent anything yet.
             if self.settings.successor.is_set() {
-                sleep(self.settings.farewell(false)).await;
+                sleep(self.settings.idle_drain_time(false)).await;
             }
         };
         let reporter = &edge.shared.reporter;

@@ -101,20 +101,20 @@ impl ResponseCounts {
         Self { listener, ..Self::default() }
     }
 
-    pub(crate) fn answered(&self, status: StatusCode) {
+    pub(crate) fn count_response(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).saturating_sub(1);
         if let Some(count) = self.by_class.get(class) {
             count.add_one();
         }
     }
 
-    pub(crate) fn unanswered(&self) {
+    pub(crate) fn count_unanswered(&self) {
         self.unanswered.add_one();
     }
 
     /// Counts a response that did not come from a site. The caller must call
-    /// [`answered`](Self::answered) as well.
-    pub(crate) fn siteless(&self, method: MethodLabel, status: StatusCode) {
+    /// [`count_response`](Self::count_response) as well.
+    pub(crate) fn count_siteless(&self, method: MethodLabel, status: StatusCode) {
         ResponseKey::new(self.listener, method, status).count(&mut self.siteless.lock());
     }
 
@@ -154,13 +154,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_that_is_opened_again_goes_on_with_its_counts() {
+    fn a_reopened_listener_keeps_its_counts() {
         let counts = ListenerCounts::default();
         for _ in 0..3 {
             for label in ["a", "b"] {
                 let shard = counts.of_worker(label);
-                shard.answered(StatusCode::BAD_REQUEST);
-                shard.siteless((&Method::GET).into(), StatusCode::BAD_REQUEST);
+                shard.count_response(StatusCode::BAD_REQUEST);
+                shard.count_siteless((&Method::GET).into(), StatusCode::BAD_REQUEST);
                 let open = Arc::clone(&shard).open();
                 assert_eq!(counts.traffic().connections.iter().sum::<u64>(), 1);
                 drop(open);

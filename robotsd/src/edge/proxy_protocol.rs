@@ -200,14 +200,14 @@ pub(crate) async fn receive(
         return Ok(None);
     }
     connection.bytes_read();
-    timeout(limits.header_read, take(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
+    timeout(limits.header_read, receive_rest(socket)).await.unwrap_or_else(|_| Err(late())).map(Some)
 }
 
 /// Reads the rest of a header after its first byte has arrived. Does not read any byte after the
 /// header.
-async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
+async fn receive_rest(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailure> {
     let broken = |error: io::Error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => cut_off(),
+        io::ErrorKind::UnexpectedEof => incomplete_header(),
         _ => (ConnectionErrorKind::Broken, error.into()),
     };
     let mut bytes = [0; MAX_VERSION_1_BYTES];
@@ -215,7 +215,7 @@ async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailu
     loop {
         let more = socket.peek(&mut bytes[taken..]).await.map_err(broken)?;
         if more == 0 {
-            return Err(cut_off());
+            return Err(incomplete_header());
         }
         let seen = taken + more;
         let progress = parse(&bytes[..seen]);
@@ -237,7 +237,7 @@ async fn take(socket: &mut TcpStream) -> Result<AnnouncedClient, ConnectionFailu
     }
 }
 
-fn cut_off() -> ConnectionFailure {
+fn incomplete_header() -> ConnectionFailure {
     (ConnectionErrorKind::ProxyHeader, "the connection ended before its PROXY header was complete".into())
 }
 

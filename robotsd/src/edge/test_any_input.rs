@@ -54,9 +54,10 @@ pub fn forwarded_fields(bytes: &[u8]) {
         }
     }
     let read = trusted.read(&fields, peer);
-    let way = read.way.as_ref().and_then(|way| way.to_str().ok()).unwrap_or_default();
-    assert!((1..=64).contains(&way.split(", ").count()), "a path of unlimited length");
-    assert!(way.ends_with("10.0.0.1"), "a path that does not end with the peer");
+    let forwarded_for =
+        read.forwarded_for.as_ref().and_then(|forwarded_for| forwarded_for.to_str().ok()).unwrap_or_default();
+    assert!((1..=64).contains(&forwarded_for.split(", ").count()), "a path of unlimited length");
+    assert!(forwarded_for.ends_with("10.0.0.1"), "a path that does not end with the peer");
     assert!(read.host.is_none_or(|host| host::is_valid(host.as_bytes())), "an invalid host");
 }
 
@@ -105,17 +106,17 @@ pub fn certificate(bytes: &[u8]) {
 /// parameters of a handshake must be within the limits, and an answer must fit into a frame.
 pub(crate) fn spop_frames(bytes: &[u8], mut message: impl FnMut(Arguments<'_>, &mut VariableList)) {
     let mut left = BytesMut::from(bytes);
-    let mut largest = MAX_FRAME_BYTES;
-    while let Ok(Some(frame)) = frames::take(&mut left, largest) {
+    let mut max_frame_size = MAX_FRAME_BYTES;
+    while let Ok(Some(frame)) = frames::take(&mut left, max_frame_size) {
         match frame {
             HaproxyFrame::Hello(payload) => {
                 if let Ok(agreement) = frames::agree(&payload) {
-                    largest = agreement.largest;
-                    assert!((256..=MAX_FRAME_BYTES).contains(&largest), "an invalid limit");
+                    max_frame_size = agreement.max_frame_size;
+                    assert!((256..=MAX_FRAME_BYTES).contains(&max_frame_size), "an invalid limit");
                 }
             }
             HaproxyFrame::Notify { stream, frame, payload } => {
-                let mut variables = VariableList::of_frame(largest);
+                let mut variables = VariableList::of_frame(max_frame_size);
                 let mut rest = &payload[..];
                 while let Some((arguments, after)) = Arguments::of_message(rest) {
                     assert!(after.len() < rest.len(), "an empty message");
@@ -124,7 +125,7 @@ pub(crate) fn spop_frames(bytes: &[u8], mut message: impl FnMut(Arguments<'_>, &
                 }
                 let mut answer = Vec::new();
                 frames::push_ack(&mut answer, stream, frame, &variables);
-                assert!(answer.len() <= 4 + largest, "an answer that is too big");
+                assert!(answer.len() <= 4 + max_frame_size, "an answer that is too big");
             }
             HaproxyFrame::Disconnect | HaproxyFrame::Unknown => {}
         }

@@ -132,7 +132,7 @@ fn unanswered() -> (ServedEdge, &'static Notify, oneshot::Receiver<()>) {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_request() {
+async fn a_request_is_dropped_when_its_client_disconnects() {
     let (edge, begun, gone) = unanswered();
     let client = edge.sent(GET).await;
     soon(begun.notified()).await;
@@ -161,7 +161,7 @@ fn held(limits: EdgeLimits) -> Held {
 }
 
 #[tokio::test]
-async fn connections_beyond_the_limit_wait_for_a_place_while_all_are_busy() {
+async fn a_connection_beyond_the_limit_waits_for_a_slot_while_all_others_are_busy() {
     let Held { edge, begun, release } = held(brief(|limits| limits.connections = 2));
     let mut busy = Vec::new();
     for _ in 0..2 {

@@ -17,11 +17,11 @@ pub(crate) enum AnswerKind {
     RedirectLoop,
     TooManyRedirects,
     /// A redirect whose `Location` field is missing or cannot be followed.
-    LeadsNowhere,
+    InvalidRedirect,
     /// 304, although the request had no conditions.
     NotModified,
     /// A 3xx status that is not a redirect to a single URL.
-    NoRedirect(StatusCode),
+    OtherRedirect(StatusCode),
     /// 404 and 410.
     Missing(StatusCode),
     /// 401 and 403.
@@ -33,7 +33,7 @@ pub(crate) enum AnswerKind {
     /// 5xx.
     ServerError(StatusCode),
     /// An unknown status, or a status that is not final.
-    NoStatus(StatusCode),
+    UnknownStatus(StatusCode),
     /// The site's server was reached, but no final response could be read.
     Failed(FetchErrorKind),
     /// No connection to the site's server could be opened.
@@ -72,7 +72,7 @@ impl AnswerKind {
         let status = match (&chain.last.answer, &chain.end) {
             (_, ChainEnd::Loop(_)) => return Self::RedirectLoop,
             (_, ChainEnd::TooMany) => return Self::TooManyRedirects,
-            (_, ChainEnd::Nowhere(_)) => return Self::LeadsNowhere,
+            (_, ChainEnd::InvalidLocation(_)) => return Self::InvalidRedirect,
             (Err(error), ChainEnd::Reached) => {
                 // If only the target of a redirect is unreachable, the site's own server was
                 // reached, because it sent the redirect.
@@ -89,13 +89,13 @@ impl AnswerKind {
         match status.as_u16() {
             200..=299 => Self::Success(status),
             304 => Self::NotModified,
-            300..=399 => Self::NoRedirect(status),
+            300..=399 => Self::OtherRedirect(status),
             404 | 410 => Self::Missing(status),
             401 | 403 => Self::Restricted(status),
             429 => Self::TooManyRequests,
             400..=499 => Self::ClientError(status),
             500..=599 => Self::ServerError(status),
-            _ => Self::NoStatus(status),
+            _ => Self::UnknownStatus(status),
         }
     }
 
@@ -110,9 +110,9 @@ impl AnswerKind {
             Self::RedirectLoop | Self::TooManyRedirects => {
                 (CrawlerAccess::Everything, "2.3.1.2", Some("some crawlers follow more than five redirects"))
             }
-            Self::LeadsNowhere | Self::NoRedirect(_) => (CrawlerAccess::Everything, "2.3.1.2", None),
+            Self::InvalidRedirect | Self::OtherRedirect(_) => (CrawlerAccess::Everything, "2.3.1.2", None),
             Self::Missing(_) | Self::ClientError(_) => (CrawlerAccess::Everything, "2.3.1.3", None),
-            Self::Restricted(_) => (CrawlerAccess::Everything, "2.3.1.3", Some(DRAFT_READING)),
+            Self::Restricted(_) => (CrawlerAccess::Everything, "2.3.1.3", Some(DRAFT_NOTE)),
             Self::TooManyRequests => (
                 CrawlerAccess::Nothing,
                 "2.3.1.4",
@@ -121,36 +121,38 @@ impl AnswerKind {
                      program, treats 429 like 5xx",
                 ),
             ),
-            Self::NotModified | Self::ServerError(_) | Self::NoStatus(_) | Self::Failed(_) | Self::Unreachable(_) => {
-                (CrawlerAccess::Nothing, "2.3.1.4", Some(READING_OF_COPIES))
-            }
+            Self::NotModified
+            | Self::ServerError(_)
+            | Self::UnknownStatus(_)
+            | Self::Failed(_)
+            | Self::Unreachable(_) => (CrawlerAccess::Nothing, "2.3.1.4", Some(CACHE_NOTE)),
         };
         AnswerReading { crawlers, section, other_readings }
     }
 }
 
-const DRAFT_READING: &str = "robots that follow the Internet draft of 1996, such as Python's urllib.robotparser, \
+const DRAFT_NOTE: &str = "robots that follow the Internet draft of 1996, such as Python's urllib.robotparser, \
     treat the whole site as disallowed";
 
-const READING_OF_COPIES: &str = "crawlers with a cached copy may continue to use it; after 30 days without an \
+const CACHE_NOTE: &str = "crawlers with a cached copy may continue to use it; after 30 days without an \
     answer, many treat everything as allowed";
 
 impl fmt::Display for AnswerKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Success(status)
-            | Self::NoRedirect(status)
+            | Self::OtherRedirect(status)
             | Self::Missing(status)
             | Self::Restricted(status)
             | Self::ClientError(status)
             | Self::ServerError(status)
-            | Self::NoStatus(status) => match status.canonical_reason() {
+            | Self::UnknownStatus(status) => match status.canonical_reason() {
                 Some(_) => write!(f, "{status}"),
                 None => write!(f, "{}", status.as_u16()),
             },
             Self::RedirectLoop => f.write_str("redirects in a loop"),
             Self::TooManyRedirects => f.write_str("more than five redirects"),
-            Self::LeadsNowhere => f.write_str("a redirect that leads nowhere"),
+            Self::InvalidRedirect => f.write_str("a redirect that leads nowhere"),
             Self::NotModified => f.write_str("304 Not Modified, although the request was not conditional"),
             Self::TooManyRequests => f.write_str("429 Too Many Requests"),
             Self::Failed(FetchErrorKind::Timeout) => f.write_str("no complete answer in time"),
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn every_status_is_read_as_the_library_reads_it() {
+    fn every_status_is_interpreted_in_the_same_way_as_by_the_library() {
         // The fetcher follows redirects, so the statuses of redirects are never interpreted.
         let is_followed = |status: &u16| matches!(status, 301 | 302 | 303 | 307 | 308);
         let statuses = (100..=999).filter(|status| !is_followed(status));
@@ -251,7 +253,7 @@ mod tests {
             let outcome = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);
             assert_eq!(AnswerKind::of_status(status).access(), in_library(outcome), "{status}");
         }
-        for kind in [AnswerKind::RedirectLoop, AnswerKind::TooManyRedirects, AnswerKind::LeadsNowhere] {
+        for kind in [AnswerKind::RedirectLoop, AnswerKind::TooManyRedirects, AnswerKind::InvalidRedirect] {
             assert_eq!(kind.access(), in_library(FetchOutcome::Redirected), "{kind}");
         }
         for kind in [FetchErrorKind::Name, FetchErrorKind::Tls, FetchErrorKind::Timeout, FetchErrorKind::Broken] {

@@ -7,7 +7,7 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 
-use crate::input::{AtMost, TooManyBytes, Unpacked};
+use crate::input::{AtMost, DecoderReader, TooManyBytes};
 
 /// The value of `Accept-Encoding`: the content codings that the crawlers of search engines accept.
 pub(crate) const ACCEPTED_CODINGS: &str = "gzip, deflate, br";
@@ -55,7 +55,7 @@ pub(crate) fn decode(
     let mut bytes = Vec::new();
     match AtMost::new(decoder(codings, body, most)?, most).read_to_end(&mut bytes) {
         Ok(_) => Ok(DecodedBody { bytes, is_cut: is_body_cut }),
-        Err(error) if is_body_cut || TooManyBytes::is_in(&error) => Ok(DecodedBody { bytes, is_cut: true }),
+        Err(error) if is_body_cut || TooManyBytes::is_cause_of(&error) => Ok(DecodedBody { bytes, is_cut: true }),
         Err(error) => Err(match error.downcast::<CodingError>() {
             Ok(error) => error,
             Err(error) => CodingError::Damaged(codings.join(", "), error),
@@ -88,7 +88,8 @@ pub(crate) fn decoder<'a>(
             _ => return Err(CodingError::Unknown(coding.chars().take(64).collect())),
         };
         let coding = coding.clone();
-        bytes = Box::new(Unpacked { bytes: decoder, named: move |error| CodingError::Damaged(coding.clone(), error) });
+        bytes =
+            Box::new(DecoderReader { bytes: decoder, named: move |error| CodingError::Damaged(coding.clone(), error) });
     }
     Ok(bytes)
 }
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn each_accepted_coding_is_undone() {
+    fn every_accepted_content_coding_is_decoded() {
         let text = b"User-agent: *\nDisallow: /x\n";
         let mut raw = DeflateEncoder::new(Vec::new(), Compression::best());
         raw.write_all(text).expect("a vector takes all");
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_is_bounded() {
+    fn the_size_of_a_decoded_body_and_the_number_of_codings_are_limited() {
         let bomb = gzip(&gzip(&vec![0; 8 << 20]));
         let (bytes, is_cut) = decoded(&["gzip", "gzip"], &bomb, 1 << 20).expect("decoded as far as is wanted");
         assert_eq!((bytes.len(), is_cut), (1 << 20, true));
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_and_other_codings_are_errors() {
+    fn damaged_bodies_and_unsupported_codings_are_errors() {
         let error = decoded(&["gzip"], b"User-agent: *\n", 100).expect_err("no gzip");
         assert!(error.starts_with("the body is declared as gzip, but cannot be decoded: "), "{error}");
         let error = decoded(&["gzip"], &gzip(b"User-agent: *\n")[..20], 100).expect_err("half of it");
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_lists_and_identity_is_no_coding() {
+    fn content_encoding_fields_are_lists_and_identity_is_ignored() {
         let mut headers = HeaderMap::new();
         for value in ["Identity", "GZIP , br", ""] {
             headers.append(CONTENT_ENCODING, value.parse().expect("a value"));

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_stands_for_its_robots_txt() {
+    fn a_url_without_a_path_means_the_robots_txt_of_the_host() {
         for (word, want) in [
             ("https://example.com", "https://example.com/robots.txt"),
             ("HTTPS://Example.com:443/", "https://example.com/robots.txt"),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_holds_a_secret() {
+    fn shown_urls_contain_no_credentials_and_no_query() {
         for (word, want) in [
             ("https://u:p@example.com/a?key=s", "https://…@example.com/a?…"),
             ("ftp://u:p@example.com/a", "ftp://…@example.com/a"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn other_words_are_files() {
+    fn an_argument_that_is_not_a_url_is_a_file_and_a_host_name_gets_a_hint() {
         for word in ["robots.txt", "http", "http:/x", "./https://x", "-", "C:\\robots.txt"] {
             assert!(!is_url(word), "{word}");
         }

@@ -25,7 +25,7 @@ use crate::input;
 const USER_AGENT: &str = concat!("robotsd/", env!("CARGO_PKG_VERSION"), " (+https://docs.rs/tower-robots)");
 
 /// Maximum number of redirects to follow (RFC 9309, section 2.3.1.2).
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Maximum number of requests per run. The limit protects sites from too many requests if a file
 /// contains many URLs.
@@ -33,20 +33,20 @@ const MAX_REQUESTS: usize = 500;
 
 /// Time limit of a whole run, as a multiple of the limit for one request. A file may contain many
 /// URLs on slow servers, so a whole run needs more time than one request.
-pub(crate) const WHOLE: u32 = 4;
+pub(crate) const RUN_TIMEOUT_FACTOR: u32 = 4;
 
 /// Time limit for opening a connection, and for its TLS handshake.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Minimum and maximum of `--timeout`.
-const TIMES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
+const TIMEOUT_RANGE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(600));
 
 /// Heading of the options in `--help`. The heading is set for each option, because
 /// `next_help_heading` would also apply to the options that follow.
 const HEADING: &str = "Fetching a robots.txt by URL";
 
-// Settings for fetching documents in one run of a command. All requests together may take [`WHOLE`]
-// times as long as a single request.
+// Settings for fetching documents in one run of a command. All requests together may take
+// [`RUN_TIMEOUT_FACTOR`] times as long as a single request.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct RetrievalSettings {
     /// Time limit of a request, such as 10s. Each redirect is a separate request. All requests
@@ -70,7 +70,7 @@ pub(crate) struct RetrievalSettings {
 }
 
 fn time(text: &str) -> Result<Duration, String> {
-    let (least, most) = TIMES;
+    let (least, most) = TIMEOUT_RANGE;
     match humantime::parse_duration(text) {
         Ok(time) if (least..=most).contains(&time) => Ok(time),
         _ => Err("write a time from 100ms to 10m, such as 30s".to_owned()),
@@ -122,7 +122,7 @@ impl Retriever {
         let rules = settings.connect_to.clone();
         let mut builder = Fetcher::builder()
             .user_agent(HeaderValue::from_static(USER_AGENT))
-            .connect_within(CONNECT.min(settings.timeout))
+            .connect_within(CONNECT_TIMEOUT.min(settings.timeout))
             .fetch_within(settings.timeout)
             .connect_to(move |host, port| rules.iter().find_map(|rule| rule.place(host, port)));
         if let Some(path) = &settings.cacert {
@@ -130,7 +130,7 @@ impl Retriever {
             builder = builder.trust(&input::read_whole(path).map_err(named)?).map_err(named)?;
         }
         let runtime = Builder::new_current_thread().enable_time().build()?;
-        let whole = settings.timeout * WHOLE;
+        let whole = settings.timeout * RUN_TIMEOUT_FACTOR;
         let over = Instant::now() + whole;
         Ok(Self { fetcher: builder.start()?, runtime, requests: AtomicUsize::new(0), over, whole })
     }
@@ -158,9 +158,9 @@ impl Retriever {
                 Some(Ok(to)) => Ok(to),
             };
             let end = match to {
-                Err(why) => ChainEnd::Nowhere(why),
+                Err(why) => ChainEnd::InvalidLocation(why),
                 Ok(to) if to == hop.url || hops.iter().any(|hop: &Hop| hop.url == to) => ChainEnd::Loop(to),
-                Ok(_) if hops.len() >= REDIRECTS => ChainEnd::TooMany,
+                Ok(_) if hops.len() >= MAX_REDIRECTS => ChainEnd::TooMany,
                 Ok(to) => {
                     let next = self.hop(request, to, Some(&hop)).await;
                     hops.push(std::mem::replace(&mut hop, next));
@@ -212,7 +212,7 @@ pub(crate) enum ChainEnd {
     Loop(FetchUrl),
     /// The last response is a redirect whose `Location` is missing or cannot be followed. The
     /// string contains the reason.
-    Nowhere(String),
+    InvalidLocation(String),
 }
 
 #[derive(Debug)]
@@ -261,7 +261,7 @@ impl RetrievalChain {
     pub(crate) fn detail(&self) -> Option<String> {
         match (&self.end, &self.last.answer) {
             (ChainEnd::Loop(to), _) => Some(format!("{} leads back to {to}", self.last.url)),
-            (ChainEnd::Nowhere(why), _) => Some(format!("the redirect of {}: {why}", self.last.url)),
+            (ChainEnd::InvalidLocation(why), _) => Some(format!("the redirect of {}: {why}", self.last.url)),
             (ChainEnd::Reached, Err(error)) => Some(error.to_string()),
             (ChainEnd::TooMany, _) | (ChainEnd::Reached, Ok(_)) => None,
         }
@@ -284,9 +284,9 @@ impl ConnectTo {
     /// Returns the host and port to connect to; `None` if the rule does not apply.
     pub(crate) fn place(&self, host: &str, port: u16) -> Option<(String, u16)> {
         let (of_host, of_port) = &self.from;
-        let is_meant = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
+        let applies = of_host.as_deref().is_none_or(|of| of == host) && of_port.is_none_or(|of| of == port);
         let (to_host, to_port) = &self.to;
-        is_meant.then(|| (to_host.clone().unwrap_or_else(|| host.to_owned()), to_port.unwrap_or(port)))
+        applies.then(|| (to_host.clone().unwrap_or_else(|| host.to_owned()), to_port.unwrap_or(port)))
     }
 }
 
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_may_be_left_out() {
+    fn each_part_of_a_connect_to_rule_may_be_omitted() {
         for (rule, host, port, want) in [
             ("example.com:443:192.0.2.7:8443", "example.com", 443, Some("192.0.2.7 8443")),
             ("example.com:443:192.0.2.7:8443", "example.com", 80, None),
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn the_error_for_an_invalid_connect_to_rule_contains_the_wrong_part() {
         for (rule, want) in [
             ("", "the number of parts is 1, not 4: write HOST:PORT:ADDRESS:PORT"),
             ("example.com:443:192.0.2.7", "the number of parts is 3"),

@@ -8,10 +8,10 @@ use tower_robots::internals::Attribution;
 use tower_robots::live::Status;
 
 use super::document::{WriteAnswer, WriteCall};
-use crate::webhooks::{Turn, TurnOf};
+use crate::webhooks::{Turn, TurnReport};
 
 #[derive(Debug)]
-pub(super) struct Asks {
+pub(super) struct TaskSenders {
     writes: mpsc::UnboundedSender<WriteRequest>,
     reads: mpsc::UnboundedSender<Round>,
     beats: mpsc::UnboundedSender<BeatRequest>,
@@ -25,7 +25,7 @@ pub(super) struct Asks {
 }
 
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct TaskReceivers {
     pub(super) writes: mpsc::UnboundedReceiver<WriteRequest>,
     pub(super) reads: mpsc::UnboundedReceiver<Round>,
     pub(super) beats: mpsc::UnboundedReceiver<BeatRequest>,
@@ -39,7 +39,7 @@ pub(super) type WriteAnswers = oneshot::Receiver<Result<Vec<WriteAnswer>, String
 /// A message of a webhook: the ID of a notice, what the webhook reports about the notice, and the
 /// channel for the reply. The reply decides whether this replica sends the notice. If the channel
 /// is dropped without a reply, this replica sends the notice.
-pub(super) type TurnRequest = (String, TurnOf, oneshot::Sender<Turn>);
+pub(super) type TurnRequest = (String, TurnReport, oneshot::Sender<Turn>);
 
 /// A request to a task for one more round. The task drops this sender at the end of a round that
 /// began after the request.
@@ -52,14 +52,15 @@ pub(super) enum BeatRequest {
     Leave(#[expect(dead_code, reason = "the sender is only dropped, which ends the wait of the requester")] Round),
 }
 
-impl Asks {
-    pub(super) fn new() -> (Self, Asked) {
+impl TaskSenders {
+    pub(super) fn new() -> (Self, TaskReceivers) {
         let (writes, of_writes) = mpsc::unbounded_channel();
         let (reads, of_reads) = mpsc::unbounded_channel();
         let (beats, of_beats) = mpsc::unbounded_channel();
         let (turns, of_turns) = mpsc::unbounded_channel();
         let (lost, of_lost) = watch::channel(Vec::new());
-        let asked = Asked { writes: of_writes, reads: of_reads, beats: of_beats, turns: of_turns, lost: of_lost };
+        let asked =
+            TaskReceivers { writes: of_writes, reads: of_reads, beats: of_beats, turns: of_turns, lost: of_lost };
         (Self { writes, reads, beats, turns, lost, has_failed: AtomicBool::new(false) }, asked)
     }
 
@@ -112,5 +113,5 @@ pub(crate) trait FleetSites: Send + Sync {
 
     /// Records on the board that enforcement may have been off for some time. While it is off,
     /// crawlers are not recognised.
-    fn were_switched_off(&self);
+    fn record_switch_off(&self);
 }

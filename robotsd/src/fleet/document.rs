@@ -25,7 +25,7 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use tower_robots::live::VersionHashPrefix;
 
-use crate::render::cut;
+use crate::render::truncated;
 
 pub(crate) const EVERY_SITE: &str = "*";
 
@@ -112,7 +112,7 @@ pub(crate) struct Accept {
 impl Accept {
     /// Reports whether this permission is for the version with the given hash. The stored hash may
     /// be a prefix of at least [`VersionHashPrefix::MIN_DIGITS`] digits.
-    pub(crate) fn is_of(&self, hash: &str) -> bool {
+    pub(crate) fn is_for_hash(&self, hash: &str) -> bool {
         let digits = |hash: &str| hash.trim_start_matches("sha256:").to_owned();
         let (own, hash) = (digits(&self.hash), digits(hash));
         own == hash || (own.len() >= VersionHashPrefix::MIN_DIGITS && hash.starts_with(&own))
@@ -148,17 +148,17 @@ impl Document {
             let missing = || Damage { value: None, why: "the field is missing".to_owned() };
             document.damaged.entry(field.to_owned()).or_insert_with(missing);
         }
-        document.leave_out_lifted();
+        document.remove_lifted();
         Ok(Some(document))
     }
 
     /// Removes the off switches that have a tombstone, including damaged off switches.
-    pub(super) fn leave_out_lifted(&mut self) {
+    pub(super) fn remove_lifted(&mut self) {
         let Self { marks, lifted, damaged, .. } = self;
         let is_lifted = |name: &String| lifted.contains_key(name);
-        let of_lifted =
+        let belongs_to_lifted =
             |field: &[u8]| marks.keys().any(|name| is_lifted(name) && field == format!("off:{name}").as_bytes());
-        damaged.retain(|field, _| !of_lifted(field));
+        damaged.retain(|field, _| !belongs_to_lifted(field));
         marks.retain(|name, _| !is_lifted(name));
     }
 
@@ -206,8 +206,8 @@ impl Document {
     /// and why) is copied from the off switch in `known`. If `known` does not contain the off
     /// switch, the off switch gets `stamp`. A damaged tombstone also gets `stamp`. All other
     /// damaged fields are removed.
-    pub(super) fn mends(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Mend> {
-        let mend = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
+    pub(super) fn repairs(&self, known: &BTreeMap<String, OffSwitch>, stamp: &Stamp) -> Vec<Repair> {
+        let repair = |(field, Damage { value, .. }): (&Vec<u8>, &Damage)| {
             let stamp = match str::from_utf8(field).ok().and_then(|field| field.split_once(':')) {
                 Some(("off", name)) if self.marks.contains_key(name) => {
                     Some(known.get(name).map_or(stamp, |mark| &mark.stamp))
@@ -216,9 +216,9 @@ impl Document {
                 _ => None,
             };
             let to = stamp.map(|stamp| serde_json::to_vec(stamp).unwrap_or_default());
-            Mend { field: field.clone(), from: value.clone().unwrap_or_default(), to }
+            Repair { field: field.clone(), from: value.clone().unwrap_or_default(), to }
         };
-        self.damaged.iter().map(mend).collect()
+        self.damaged.iter().map(repair).collect()
     }
 
     /// Returns a digest of the off switches and accepted versions. Replicas with equal digests know
@@ -243,7 +243,8 @@ fn text(value: &[u8]) -> Result<&str, String> {
 fn number(text: &str) -> Result<u64, String> {
     let is_decimal = text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse().ok().filter(|number| is_decimal && *number <= MAX_NUMBER);
-    number.ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = cut(text, MAX_SHOWN)))
+    number
+        .ok_or_else(|| format!("{value:?} is not a number from 0 to {MAX_NUMBER}", value = truncated(text, MAX_SHOWN)))
 }
 
 /// Parses the stamp of an entry. If the value is damaged, returns an empty stamp and the error,
@@ -260,7 +261,7 @@ fn epoch(text: &str) -> Result<String, String> {
     let why = || {
         format!(
             "{value:?} is not a valid epoch, which has 1 to {MAX_EPOCH} letters and digits",
-            value = cut(text, MAX_SHOWN)
+            value = truncated(text, MAX_SHOWN)
         )
     };
     is_plain.then(|| text.to_owned()).ok_or_else(why)
@@ -289,12 +290,12 @@ pub(crate) enum Write {
     /// Accepts a site's version. The number is the rev of the site's current entry, which the write
     /// replaces; 0 if the site has no entry.
     Accept(String, Accept, u64),
-    Mend(Vec<Mend>),
+    Repair(Vec<Repair>),
 }
 
 /// Repair of one field. The repair is applied only if the field still has the damaged value `from`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mend {
+pub(crate) struct Repair {
     pub(crate) field: Vec<u8>,
     pub(crate) from: Vec<u8>,
     /// New value of the field; `None` if the field is removed.
@@ -319,7 +320,7 @@ pub(crate) enum WriteAnswer {
     Written(u64),
     /// The script wrote nothing, because the document already contains the entry, or because the
     /// off switch was lifted before.
-    Kept,
+    NotNeeded,
     /// The script wrote nothing, because the current entry has this rev and not the expected rev.
     Conflict(u64),
     /// The script wrote nothing, because the document has this epoch and not the expected epoch.
@@ -339,7 +340,7 @@ impl WriteCall {
         let Self { epoch, floor, tag, write } = self;
         let none = String::new;
         let [field, value, unless, removed, expected] = match write {
-            Write::Begin | Write::Mend(_) => [(); 5].map(|()| none()),
+            Write::Begin | Write::Repair(_) => [(); 5].map(|()| none()),
             Write::OffSwitch(mark) => {
                 [format!("off:{}", mark.name()), json(&mark.stamp), format!("lifted:{}", mark.name()), none(), none()]
             }
@@ -350,10 +351,11 @@ impl WriteCall {
         };
         let (floor, format) = (floor.to_string(), FORMAT.to_string());
         let texts = [epoch.clone(), floor, tag.clone(), format, field, value, unless, removed, expected];
-        let mends = if let Write::Mend(mends) = write { &**mends } else { &[] };
-        let mends =
-            mends.iter().flat_map(|mend| [mend.field.clone(), mend.from.clone(), mend.to.clone().unwrap_or_default()]);
-        texts.into_iter().map(String::into_bytes).chain(mends).collect()
+        let repairs = if let Write::Repair(repairs) = write { &**repairs } else { &[] };
+        let repairs = repairs
+            .iter()
+            .flat_map(|repair| [repair.field.clone(), repair.from.clone(), repair.to.clone().unwrap_or_default()]);
+        texts.into_iter().map(String::into_bytes).chain(repairs).collect()
     }
 }
 

@@ -27,7 +27,7 @@ const CONTACT: Duration = Duration::from_secs(3);
 impl Fleet {
     /// Reads the document and the heartbeats. Must be called before the sites are opened. Does
     /// nothing if this replica already knows the document. Blocks.
-    pub(crate) fn make_contact(self: &Arc<Self>) {
+    pub(crate) fn read_at_start(self: &Arc<Self>) {
         if self.member.lock().is_known() {
             return;
         }

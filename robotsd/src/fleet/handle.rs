@@ -21,10 +21,10 @@ use tower_robots::internals::Attribution;
 use tower_robots::live::{Enforcement, KillSwitch};
 use tower_robots::source::LiveBuilder;
 
-use super::asks::{Asked, Asks, WriteAnswers};
+use super::asks::{TaskReceivers, TaskSenders, WriteAnswers};
 use super::document::{Document, Field, Stamp, Write, WriteAnswer, WriteCall};
-use super::member::{DocumentState, Member, Seen};
-use super::replica_status::{Heartbeat, SILENT, StateAndReason};
+use super::member::{DocumentState, Member, ReadOutcome};
+use super::replica_status::{Heartbeat, MAX_HEARTBEAT_AGE, StateAndReason};
 use crate::config::FleetSettings;
 use crate::date::rfc3339;
 use crate::files;
@@ -36,7 +36,7 @@ const FILE: &str = "fleet.json";
 
 /// Number of bytes reserved at the end of the file, so that about fifty off switches can be stored
 /// even if the disk is full.
-const ROOM: usize = 8 << 10;
+const RESERVED_BYTES: usize = 8 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -53,9 +53,9 @@ pub(crate) struct Fleet {
     /// Kill switches of the open sites, by name of the site (or `SITE/HOST`).
     sites: Mutex<HashMap<String, KillSwitch>>,
     pub(super) store: Mutex<StoreView>,
-    pub(super) asks: Asks,
+    pub(super) asks: TaskSenders,
     /// Receiving ends of the channels; `None` after the threads have taken them.
-    pub(super) asked: Mutex<Option<Asked>>,
+    pub(super) asked: Mutex<Option<TaskReceivers>>,
 }
 
 #[derive(Debug)]
@@ -65,17 +65,17 @@ pub(crate) struct SentDecision {
 }
 
 /// Maximum time that the old and the new process both send heartbeats during an upgrade.
-const AT_ONCE: Duration = Duration::from_secs(4);
+const MAX_OVERLAP: Duration = Duration::from_secs(4);
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct StoreView {
-    pub(super) standing: DocumentState,
+    pub(super) document_state: DocumentState,
     pub(super) document: Option<Document>,
     pub(super) read: Option<SystemTime>,
     /// Whether the document was read successfully in the last attempt.
     is_read: bool,
     /// First and last time when another process sent heartbeats with this replica's name. If the
-    /// last such heartbeat is older than [`SILENT`], the next one sets both times.
+    /// last such heartbeat is older than [`MAX_HEARTBEAT_AGE`], the next one sets both times.
     other: Option<(Instant, Instant)>,
     read_problem: Option<String>,
     write_problem: Option<String>,
@@ -87,7 +87,7 @@ pub(super) struct StoreView {
     pub(super) now: u64,
     /// Time when reading heartbeats began or resumed. After an interruption, the last heartbeats of
     /// all replicas are old, although the replicas may be running.
-    hearing: Option<Instant>,
+    heartbeats_since: Option<Instant>,
     /// Missing replicas, with the times of their last heartbeats.
     pub(super) missing: BTreeMap<String, u64>,
 }
@@ -103,9 +103,11 @@ impl StoreView {
     /// reports only this problem, because the fleet cannot distinguish the two processes.
     pub(super) fn state(&self) -> StateAndReason {
         // During an upgrade, two processes of this replica send heartbeats for a short time.
-        let is_other = |(first, last): (Instant, Instant)| last.elapsed().as_secs() < SILENT && last - first >= AT_ONCE;
+        let is_other = |(first, last): (Instant, Instant)| {
+            last.elapsed().as_secs() < MAX_HEARTBEAT_AGE && last - first >= MAX_OVERLAP
+        };
         if !self.other.is_some_and(is_other) {
-            return self.standing.state();
+            return self.document_state.state();
         }
         let why = "another process has the same replica name: set a different `replica` in [fleet] for each process";
         (ReplicaState::Doubled, Some(why.to_owned()))
@@ -116,7 +118,7 @@ impl Fleet {
     /// Creates the fleet from the file in the state directory. If the file is missing or
     /// unreadable, nothing is enforced on any site until the document is read.
     pub(crate) fn open(settings: &FleetSettings, state_dir: Option<&Path>, log: &Log) -> Arc<Self> {
-        let (asks, asked) = Asks::new();
+        let (asks, asked) = TaskSenders::new();
         let fleet = Self {
             settings: settings.clone(),
             file: state_dir.map(|folder| folder.join(FILE)),
@@ -153,15 +155,15 @@ impl Fleet {
             self.store.lock().file_problem = Some(message);
             Member::default()
         });
-        let standing = if member.is_known() { DocumentState::Current } else { DocumentState::Unknown };
-        self.store.lock().standing = standing;
+        let document_state = if member.is_known() { DocumentState::Current } else { DocumentState::Unknown };
+        self.store.lock().document_state = document_state;
         *self.member.lock() = member;
         self.follow();
     }
 
     /// Adds two kill switches to the builder of the site `name`: the switch of this site, and the
     /// switch for all sites.
-    pub(crate) fn join<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
+    pub(crate) fn add_kill_switches<S>(&self, builder: LiveBuilder<S>, name: &str) -> LiveBuilder<S> {
         let switch = self.sites.lock().entry(name.to_owned()).or_default().clone();
         self.follow_site(name, &switch);
         builder.additional_kill_switch(&self.every_site).additional_kill_switch(&switch)
@@ -198,7 +200,7 @@ impl Fleet {
     }
 
     fn follow(&self) {
-        follow(&self.every_site, || self.unknown(), || self.member.lock().is_every_site_off());
+        follow(&self.every_site, || self.missing_document_message(), || self.member.lock().is_every_site_off());
         // The list is copied, because the lock must not be held while a kill switch waits for a
         // disk.
         let sites: Vec<_> = self.sites.lock().iter().map(|(name, switch)| (name.clone(), switch.clone())).collect();
@@ -206,7 +208,7 @@ impl Fleet {
     }
 
     fn follow_site(&self, name: &str, switch: &KillSwitch) {
-        follow(switch, || None, || self.member.lock().is_marked(name));
+        follow(switch, || None, || self.member.lock().is_site_off(name));
     }
 
     fn save(&self) {
@@ -215,7 +217,7 @@ impl Fleet {
         let text = serde_json::to_vec(&*self.member.lock()).unwrap_or_default();
         // If a new file cannot be created, for example because the disk is full, the old file is
         // overwritten.
-        let written = files::replace_durably(file, &files::padded(&text, ROOM));
+        let written = files::replace_durably(file, &files::padded(&text, RESERVED_BYTES));
         let written = written.or_else(|error| files::overwrite(file, &text).map_err(|_| error));
         let problem = written.err().map(|error| format!("{}: {error}", file.display()));
         let before = std::mem::replace(&mut self.store.lock().file_problem, problem.clone());
@@ -225,29 +227,29 @@ impl Fleet {
     }
 
     pub(super) fn warn(&self, message: impl Into<String>) {
-        self.log.say_at(LogLevel::Warn, LogEvent::Fleet, message);
+        self.log.write_message_at(LogLevel::Warn, LogEvent::Fleet, message);
     }
 
     /// Applies the result of reading the document. Returns the writes that restore entries that the
     /// store has lost. Blocks.
-    pub(super) fn saw(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
+    pub(super) fn apply_read(&self, read: Result<Option<Document>, String>) -> Vec<WriteCall> {
         let seen = match &read {
             Ok(document) => self.change(|member| member.seen(document.as_ref())),
-            Err(why) => Seen { standing: DocumentState::Rejected(why.clone()), ..Seen::default() },
+            Err(why) => ReadOutcome { document_state: DocumentState::Rejected(why.clone()), ..ReadOutcome::default() },
         };
         for change in &seen.changes {
-            self.log.say(LogEvent::Fleet, change);
+            self.log.write_message(LogEvent::Fleet, change);
         }
         {
             let mut store = self.store.lock();
-            if store.standing != seen.standing {
-                let (state, why) = seen.standing.state();
-                let level = if seen.standing == DocumentState::Current { LogLevel::Info } else { LogLevel::Warn };
+            if store.document_state != seen.document_state {
+                let (state, why) = seen.document_state.state();
+                let level = if seen.document_state == DocumentState::Current { LogLevel::Info } else { LogLevel::Warn };
                 let why = why.map(|why| format!(": {why}")).unwrap_or_default();
                 let message = format!("fleet {:?} is {}{why}", self.settings.name, state.as_str());
-                self.log.say_at(level, LogEvent::Fleet, message);
+                self.log.write_message_at(level, LogEvent::Fleet, message);
             }
-            store.standing = seen.standing;
+            store.document_state = seen.document_state;
             store.document = read.ok().flatten();
         }
         let lost = seen.write_back.len();
@@ -276,7 +278,8 @@ impl Fleet {
         let replicas: Arc<BTreeMap<String, Heartbeat>> = Arc::new(replicas.collect());
         let mut store = self.store.lock();
         store.now = now;
-        let is_settled = store.hearing.get_or_insert_with(Instant::now).elapsed().as_secs() > SILENT;
+        let is_settled =
+            store.heartbeats_since.get_or_insert_with(Instant::now).elapsed().as_secs() > MAX_HEARTBEAT_AGE;
         let silent = replicas.iter().filter(|(name, beat)| {
             beat.is_missing(now) && **name != self.settings.replica && (is_settled || store.missing.contains_key(*name))
         });
@@ -289,17 +292,17 @@ impl Fleet {
         drop(before);
     }
 
-    pub(super) fn meets_another(&self) {
+    pub(super) fn note_other_process(&self) {
         let mut store = self.store.lock();
         let before = store.state().0;
-        let lately = store.other.filter(|(_, last)| last.elapsed().as_secs() < SILENT);
+        let lately = store.other.filter(|(_, last)| last.elapsed().as_secs() < MAX_HEARTBEAT_AGE);
         store.other = Some((lately.map_or_else(Instant::now, |(first, _)| first), Instant::now()));
         let (state, why) = store.state();
         drop(store);
         why.into_iter().filter(|_| before != state).for_each(|why| self.warn(why));
     }
 
-    pub(super) fn was_read(&self, problem: Option<String>) {
+    pub(super) fn record_read(&self, problem: Option<String>) {
         let is_back = self.note(|store| {
             store.is_read = problem.is_none();
             if store.is_read {
@@ -315,7 +318,7 @@ impl Fleet {
         }
     }
 
-    pub(super) fn was_written(&self, problem: Option<String>) {
+    pub(super) fn record_write(&self, problem: Option<String>) {
         self.note(|store| store.write_problem = problem);
     }
 
@@ -327,7 +330,7 @@ impl Fleet {
         let made = change(&mut store);
         let problem = store.problem().cloned();
         if problem.is_some() {
-            store.hearing = None;
+            store.heartbeats_since = None;
         }
         drop(store);
         if problem != before {
@@ -335,7 +338,7 @@ impl Fleet {
                 None => (LogLevel::Info, "the store of the fleet can be read and written again".to_owned()),
                 Some(why) => (LogLevel::Warn, format!("{why}; the replica keeps using the document that it read last")),
             };
-            self.log.say_at(level, LogEvent::Fleet, message);
+            self.log.write_message_at(level, LogEvent::Fleet, message);
         }
         made
     }
@@ -405,7 +408,7 @@ impl Fleet {
     }
 
     /// Returns a message if this replica has never read a document.
-    pub(crate) fn unknown(&self) -> Option<String> {
+    pub(crate) fn missing_document_message(&self) -> Option<String> {
         let (of, store) = (&self.settings.name, self.settings.store.place());
         let why =
             format!("fleet {of:?}: nothing is enforced until this replica has read the fleet's document from {store}");
@@ -413,7 +416,7 @@ impl Fleet {
     }
 
     /// Reports whether what this replica knows about the fleet will survive a restart.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub(crate) fn is_persistent(&self) -> bool {
         self.file.is_some() && self.store.lock().file_problem.is_none()
     }
 
@@ -444,14 +447,14 @@ impl Fleet {
             WriteAnswer::Foreign(epoch) => {
                 Some(format!("the document in the store belongs to another fleet (its epoch is {epoch})"))
             }
-            WriteAnswer::Written(_) | WriteAnswer::Kept => None,
+            WriteAnswer::Written(_) | WriteAnswer::NotNeeded => None,
         });
         refused.map_or(Ok(answers), Err)
     }
 
     /// Reads the document and the heartbeats at the same time. Errors are not returned; the report
     /// of the fleet contains them.
-    pub(crate) async fn look(&self) {
+    pub(crate) async fn refresh(&self) {
         tokio::join!(self.asks.read(), self.asks.beat());
     }
 
@@ -460,7 +463,7 @@ impl Fleet {
         self.asks.leave().await;
     }
 
-    pub(crate) fn read(&self) -> Option<SystemTime> {
+    pub(crate) fn last_read(&self) -> Option<SystemTime> {
         self.store.lock().read
     }
 

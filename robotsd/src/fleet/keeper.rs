@@ -19,13 +19,13 @@ use tokio::task::{JoinHandle, LocalSet, spawn_blocking, spawn_local};
 use tower_robots::internals::Attribution;
 use tower_robots::live::{Pending, VersionHash};
 
-use super::asks::{Asked, BeatRequest, FleetSites, WriteRequest};
+use super::asks::{BeatRequest, FleetSites, TaskReceivers, WriteRequest};
 use super::document::{Field, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random};
 use super::link::StoreLink;
 use super::reader::DocumentReader;
 use super::replica_status::Heartbeat;
-use super::turns::choose;
+use super::turns::answer_turn_requests;
 use crate::store::StoreScript;
 
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -40,18 +40,18 @@ impl Fleet {
     /// Starts the threads that communicate with the store. One of these threads also makes the
     /// fleet's accepted versions live on `sites`.
     pub(crate) fn start(self: &Arc<Self>, sites: Arc<dyn FleetSites>) -> io::Result<()> {
-        let Some(Asked { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
-        self.unknown().into_iter().for_each(|why| self.warn(why));
+        let Some(TaskReceivers { writes, reads, beats, turns, lost }) = self.asked.lock().take() else { return Ok(()) };
+        self.missing_document_message().into_iter().for_each(|why| self.warn(why));
         let share = random().bytes().map(f64::from).sum::<f64>() % 100.0 / 100.0;
         let (fleet, of_reader) = (Arc::clone(self), Some(Arc::clone(&sites)));
         on_thread("fleet-reader", async move || DocumentReader::new(fleet, of_reader).run(share, reads).await)?;
         let fleet = Arc::clone(self);
         on_thread("fleet", async move || {
-            spawn_local(choose(Arc::clone(&fleet), turns));
+            spawn_local(answer_turn_requests(Arc::clone(&fleet), turns));
             spawn_local(
                 Writer { link: StoreLink::new(&fleet.settings.store), fleet: Arc::clone(&fleet) }.run(writes, lost),
             );
-            Heart::new(fleet, sites).run(beats).await;
+            HeartbeatTask::new(fleet, sites).run(beats).await;
         })
     }
 }
@@ -126,7 +126,7 @@ impl Writer {
     async fn write(&mut self, call: &WriteCall) -> Result<WriteAnswer, String> {
         let key = self.link.key("doc");
         let written: Result<(String, String), _> = self.link.run(&WRITE, &key, &call.arguments()).await;
-        self.fleet.was_written(written.as_ref().err().cloned());
+        self.fleet.record_write(written.as_ref().err().cloned());
         if written.is_err() {
             self.fleet.asks.has_failed.store(true, Ordering::Release);
         }
@@ -135,28 +135,28 @@ impl Writer {
             "written" => WriteAnswer::Written(value.parse().unwrap_or_default()),
             "conflict" => WriteAnswer::Conflict(value.parse().unwrap_or_default()),
             "foreign" => WriteAnswer::Foreign(value),
-            _ => WriteAnswer::Kept,
+            _ => WriteAnswer::NotNeeded,
         })
     }
 }
 
 /// The task that sends the heartbeat of this replica, reads the heartbeats of all replicas, and
 /// makes accepted versions live.
-struct Heart {
+struct HeartbeatTask {
     fleet: Arc<Fleet>,
     sites: Arc<dyn FleetSites>,
     link: StoreLink,
-    beaten: Option<Instant>,
+    last_beat: Option<Instant>,
     /// A random string that distinguishes this process from other processes with the same replica
     /// name.
     process: String,
     accepting: Option<JoinHandle<()>>,
 }
 
-impl Heart {
+impl HeartbeatTask {
     fn new(fleet: Arc<Fleet>, sites: Arc<dyn FleetSites>) -> Self {
         let link = StoreLink::new(&fleet.settings.store);
-        Self { fleet, sites, link, beaten: None, process: random(), accepting: None }
+        Self { fleet, sites, link, last_beat: None, process: random(), accepting: None }
     }
 
     async fn run(mut self, mut requests: UnboundedReceiver<BeatRequest>) {
@@ -172,11 +172,11 @@ impl Heart {
                 let _ = self.link.write::<i64>(&key, cmd("HDEL").arg(&key).arg(replica)).await;
                 return;
             }
-            let is_met = self.accept();
-            let is_due = self.beaten.is_none_or(|beaten| beaten.elapsed() >= HEARTBEAT);
-            if (is_met || is_due || !asked.is_empty()) && !self.fleet.is_replaced.load(Ordering::Relaxed) {
+            let is_attempt_over = self.accept();
+            let is_due = self.last_beat.is_none_or(|last_beat| last_beat.elapsed() >= HEARTBEAT);
+            if (is_attempt_over || is_due || !asked.is_empty()) && !self.fleet.is_replaced.load(Ordering::Relaxed) {
                 let beat = self.beat().await;
-                self.fleet.was_written(beat.err());
+                self.fleet.record_write(beat.err());
             }
         }
     }
@@ -202,10 +202,10 @@ impl Heart {
         // The first heartbeat is not compared with the heartbeat in the store, because during an
         // upgrade, the store still contains the heartbeat of the previous process.
         let is_other = |before: &Heartbeat| before.process != self.process;
-        if self.beaten.is_some() && before.as_ref().is_some_and(is_other) {
-            self.fleet.meets_another();
+        if self.last_beat.is_some() && before.as_ref().is_some_and(is_other) {
+            self.fleet.note_other_process();
         }
-        self.beaten = Some(Instant::now());
+        self.last_beat = Some(Instant::now());
         let fleet = Arc::clone(&self.fleet);
         spawn_blocking(move || fleet.store_heartbeats(now, replicas)).await.map_err(|error| error.to_string())
     }
@@ -215,7 +215,7 @@ impl Heart {
     /// ended.
     fn accept(&mut self) -> bool {
         let is_over = self.accepting.take_if(|accepting| accepting.is_finished()).is_some();
-        if self.accepting.is_some() || self.fleet.member.lock().lacking().next().is_none() {
+        if self.accepting.is_some() || self.fleet.member.lock().unfulfilled_accepts().next().is_none() {
             return is_over;
         }
         let (fleet, sites) = (Arc::clone(&self.fleet), Arc::clone(&self.sites));
@@ -223,15 +223,15 @@ impl Heart {
             // The second pass records the versions that the first pass made live, because the next
             // heartbeat must contain them.
             for _ in 0..2 {
-                let lacking: Vec<_> = {
+                let unfulfilled_accepts: Vec<_> = {
                     let member = fleet.member.lock();
-                    member.lacking().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
+                    member.unfulfilled_accepts().map(|(site, accept)| (site.to_owned(), accept.clone())).collect()
                 };
                 let statuses = sites.statuses();
-                for (site, accept) in lacking {
+                for (site, accept) in unfulfilled_accepts {
                     let Some((_, of)) = statuses.iter().find(|(name, _)| *name == site) else { continue };
                     let by = Attribution { who: Some(accept.stamp.by.clone()), reason: accept.stamp.why.clone() };
-                    let is = |hash: Option<VersionHash>| hash.is_some_and(|hash| accept.is_of(&hash.to_string()));
+                    let is = |hash: Option<VersionHash>| hash.is_some_and(|hash| accept.is_for_hash(&hash.to_string()));
                     if is(of.live) {
                         fleet.change(|member| of.live.iter().for_each(|live| member.serves(&site, &live.to_string())));
                     } else if is(of.pending.as_ref().map(Pending::hash)) {

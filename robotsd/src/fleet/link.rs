@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use redis::{FromRedisValue, RedisError, RedisResult, cmd};
 
-use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, StoreSettings, of_system};
+use crate::store::{StoreAddresses, StoreConnection, StoreProblem, StoreScript, StoreSettings, system_lookup};
 
 pub(super) struct StoreLink {
     settings: StoreSettings,
@@ -31,7 +31,7 @@ impl LinkError {
 
 impl StoreLink {
     pub(super) fn new(settings: &StoreSettings) -> Self {
-        let addresses = StoreAddresses::new(Arc::new(of_system));
+        let addresses = StoreAddresses::new(Arc::new(system_lookup));
         Self { settings: settings.clone(), addresses, connection: None }
     }
 

@@ -68,8 +68,8 @@ pub(crate) enum DocumentState {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Seen {
-    pub(crate) standing: DocumentState,
+pub(crate) struct ReadOutcome {
+    pub(crate) document_state: DocumentState,
     pub(crate) changes: Vec<String>,
     pub(crate) write_back: Vec<Write>,
 }
@@ -89,7 +89,7 @@ impl Member {
         !self.is_known() || self.marks.values().any(|mark| mark.scope == EVERY_SITE)
     }
 
-    pub(crate) fn is_marked(&self, site: &str) -> bool {
+    pub(crate) fn is_site_off(&self, site: &str) -> bool {
         self.marks.values().any(|mark| is_of(&mark.scope, site))
     }
 
@@ -98,7 +98,7 @@ impl Member {
     }
 
     /// Returns the ID of the off switch that was lifted last.
-    pub(crate) fn lifted_last(&self) -> Option<&str> {
+    pub(crate) fn last_lifted_id(&self) -> Option<&str> {
         let (name, _) = self.lifted.iter().max_by_key(|(_, stamp)| stamp.at)?;
         name.rsplit(':').next()
     }
@@ -108,16 +108,16 @@ impl Member {
     }
 
     /// Returns the accepted versions that have never been live on this replica.
-    pub(crate) fn lacking(&self) -> impl Iterator<Item = (&str, &Accept)> {
+    pub(crate) fn unfulfilled_accepts(&self) -> impl Iterator<Item = (&str, &Accept)> {
         let is_reached = |site: &String, accept: &Accept| self.reached.get(site) == Some(&accept.id);
-        let lacking = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
-        lacking.map(|(site, accept)| (&**site, accept))
+        let unfulfilled_accepts = self.accepts.iter().filter(move |(site, accept)| !is_reached(site, accept));
+        unfulfilled_accepts.map(|(site, accept)| (&**site, accept))
     }
 
     /// Records that a version is live on this replica. If the fleet has accepted this version for
     /// the site, its entry counts as fulfilled from now on.
     pub(crate) fn serves(&mut self, site: &str, hash: &str) {
-        let met = self.accepts.get(site).filter(|accept| accept.is_of(hash)).map(|accept| accept.id.clone());
+        let met = self.accepts.get(site).filter(|accept| accept.is_for_hash(hash)).map(|accept| accept.id.clone());
         self.reached.extend(met.map(|id| (site.to_owned(), id)));
     }
 
@@ -135,8 +135,8 @@ impl Member {
 
     /// Applies a document that was read from the store; `None` means that the store has no
     /// document.
-    pub(crate) fn seen(&mut self, document: Option<&Document>) -> Seen {
-        let mut seen = Seen::default();
+    pub(crate) fn seen(&mut self, document: Option<&Document>) -> ReadOutcome {
+        let mut seen = ReadOutcome::default();
         let none = Document::default();
         let read = match document {
             None if !self.is_known() => return seen,
@@ -144,12 +144,12 @@ impl Member {
             // Without a valid epoch, this may be the document of another fleet. A replica that has
             // never read a document therefore ignores this document.
             Some(document) if document.epoch.is_empty() && !self.is_known() => {
-                seen.standing = DocumentState::Damaged(document.damages().collect());
+                seen.document_state = DocumentState::Damaged(document.damages().collect());
                 return seen;
             }
             Some(document) if document.epoch.is_empty() => document,
             Some(document) if self.epoch.as_ref().is_some_and(|epoch| *epoch != document.epoch) => {
-                seen.standing = DocumentState::Foreign(document.epoch.clone());
+                seen.document_state = DocumentState::Foreign(document.epoch.clone());
                 return seen;
             }
             Some(document) => document,
@@ -168,7 +168,7 @@ impl Member {
         for (name, stamp) in &read.lifted {
             self.lifted.entry(name.clone()).or_insert_with(|| stamp.clone());
             let lifted = self.marks.remove(name);
-            seen.changes.extend(lifted.map(|mark| changed("on", &mark, stamp)));
+            seen.changes.extend(lifted.map(|mark| change_message("on", &mark, stamp)));
         }
         for (name, mark) in read.marks.iter().filter(|(name, _)| !self.lifted.contains_key(*name)) {
             match self.marks.get_mut(name) {
@@ -178,16 +178,16 @@ impl Member {
                 Some(own) => own.clone_from(mark),
                 None => {
                     self.marks.insert(name.clone(), mark.clone());
-                    seen.changes.push(changed("off", mark, &mark.stamp));
+                    seen.changes.push(change_message("off", mark, &mark.stamp));
                 }
             }
         }
         let gone =
-            if read.epoch.is_empty() && document.is_some() { Vec::new() } else { self.take_accepts(read, &mut seen) };
+            if read.epoch.is_empty() && document.is_some() { Vec::new() } else { self.adopt_accepts(read, &mut seen) };
         let whole = document.is_none().then(|| "the whole document".to_owned());
         let gone: Vec<_> = whole.into_iter().chain(gone).collect();
         seen.write_back = self.lost(read);
-        seen.standing = match (read.damaged.is_empty(), gone.is_empty()) {
+        seen.document_state = match (read.damaged.is_empty(), gone.is_empty()) {
             (true, true) => DocumentState::Current,
             (true, false) => DocumentState::WentBack(gone),
             (false, _) => {
@@ -201,7 +201,7 @@ impl Member {
     /// Adopts the accepted versions in the document that are newer than the replica's accepted
     /// versions. Returns descriptions of the entries that are older in the document or missing from
     /// it. Damaged entries are not described.
-    fn take_accepts(&mut self, read: &Document, seen: &mut Seen) -> Vec<String> {
+    fn adopt_accepts(&mut self, read: &Document, seen: &mut ReadOutcome) -> Vec<String> {
         let mut gone = Vec::new();
         for (site, accept) in &read.accepts {
             match self.accepts.get(site) {
@@ -284,7 +284,7 @@ fn rev_of(accepts: &BTreeMap<String, Accept>, site: &str) -> u64 {
     accepts.get(site).map_or(0, |accept| accept.stamp.rev)
 }
 
-fn changed(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .. }: &Stamp) -> String {
+fn change_message(to: &str, OffSwitch { scope, id, .. }: &OffSwitch, Stamp { by, why, .. }: &Stamp) -> String {
     let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
     format!("the fleet switched enforcement of {scope} {to} (off switch {id}, by {by}){why}", scope = of(scope))
 }

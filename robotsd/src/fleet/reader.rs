@@ -43,7 +43,7 @@ impl ReadTimer {
         self.next.saturating_duration_since(now)
     }
 
-    pub(super) fn begins(&mut self, now: Instant) {
+    pub(super) fn restart(&mut self, now: Instant) {
         self.next = now + self.period;
     }
 }
@@ -58,13 +58,13 @@ pub(super) struct DocumentReader {
     link: StoreLink,
     seen: Option<Edition>,
     /// Whether the last document contained every off switch and tombstone that this replica knows.
-    is_whole: bool,
+    is_complete: bool,
 }
 
 impl DocumentReader {
     pub(super) fn new(fleet: Arc<Fleet>, sites: Option<Arc<dyn FleetSites>>) -> Self {
         let link = StoreLink::new(&fleet.settings.store);
-        Self { fleet, sites, link, seen: None, is_whole: false }
+        Self { fleet, sites, link, seen: None, is_complete: false }
     }
 
     /// Reads the document whenever the timer expires or a request arrives, until all senders of
@@ -76,9 +76,9 @@ impl DocumentReader {
             if let Ok(0) = timeout(timer.wait(Instant::now()), rounds.recv_many(&mut asked, usize::MAX)).await {
                 return;
             }
-            timer.begins(Instant::now());
+            timer.restart(Instant::now());
             let read = self.read().await;
-            self.fleet.was_read(read.err());
+            self.fleet.record_read(read.err());
             drop(asked);
         }
     }
@@ -93,12 +93,12 @@ impl DocumentReader {
 
     async fn read_changed(&mut self) -> Result<(), String> {
         if self.fleet.asks.has_failed.swap(false, Ordering::AcqRel) {
-            self.is_whole = false;
+            self.is_complete = false;
         }
         let key = self.link.key("doc");
         let now = self.link.read(&key, cmd("HMGET").arg(&key).arg("epoch").arg("tag")).await;
         let now = match now {
-            Ok(now) if self.is_whole && self.seen.as_ref() == Some(&now) => return Ok(()),
+            Ok(now) if self.is_complete && self.seen.as_ref() == Some(&now) => return Ok(()),
             Ok(now) => now,
             Err(LinkError::WrongType(why)) => return self.take(Ok(Some(Document::unreadable(&key, &why))), None).await,
             Err(LinkError::Failed(why)) => return Err(why),
@@ -110,22 +110,22 @@ impl DocumentReader {
     async fn take(&mut self, read: Result<Option<Document>, String>, now: Option<Edition>) -> Result<(), String> {
         let is_changed = self.seen != now;
         let (fleet, sites) = (Arc::clone(&self.fleet), self.sites.clone());
-        let saw = spawn_blocking(move || {
+        let applying = spawn_blocking(move || {
             // The kill switches are set before the file is written, so a slow disk cannot delay
             // them.
-            let lost = fleet.saw(read);
-            let is_whole = lost.is_empty();
+            let lost = fleet.apply_read(read);
+            let is_complete = lost.is_empty();
             if is_changed {
-                sites.iter().for_each(|sites| sites.were_switched_off());
+                sites.iter().for_each(|sites| sites.record_switch_off());
                 fleet.asks.request_heartbeat();
             }
             fleet.asks.lost.send_replace(lost);
-            is_whole
+            is_complete
         });
-        // If `saw` takes longer than [`DISK`], for example because the disk hangs, the epoch and
-        // tag are not recorded, so the next read applies the document again.
-        if let Ok(Ok(is_whole)) = timeout(DISK, saw).await {
-            (self.seen, self.is_whole) = (now, is_whole);
+        // If `applying` takes longer than [`DISK`], for example because the disk hangs, the epoch
+        // and tag are not recorded, so the next read applies the document again.
+        if let Ok(Ok(is_complete)) = timeout(DISK, applying).await {
+            (self.seen, self.is_complete) = (now, is_complete);
         }
         Ok(())
     }
@@ -136,12 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_is_read_more_often_than_every_second_and_nothing_puts_it_off() {
+    fn the_document_is_read_at_least_once_per_period_and_delays_do_not_postpone_it() {
         let now = Instant::now();
         for share in [0.0, 0.3, 1.0] {
             let mut timer = ReadTimer::new(now, share);
             assert_eq!(timer.wait(now), Duration::ZERO);
-            timer.begins(now);
+            timer.restart(now);
             for late in [0, 100, 200, 300, 399, 500] {
                 let late = Duration::from_millis(late);
                 assert!(timer.wait(now + late) <= PERIOD.saturating_sub(late), "{share}");

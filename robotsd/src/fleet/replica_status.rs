@@ -8,7 +8,7 @@ use crate::report::{FleetReplica, ReplicaState, ServedVersions};
 
 /// Maximum age of a heartbeat, in seconds. If the last heartbeat of a replica is older, the replica
 /// counts as missing.
-pub(super) const SILENT: u64 = 15;
+pub(super) const MAX_HEARTBEAT_AGE: u64 = 15;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -71,7 +71,7 @@ impl Heartbeat {
             state,
             why,
             digest: member.digest(),
-            lacks: member.lacking().map(|(site, _)| site.to_owned()).collect(),
+            lacks: member.unfulfilled_accepts().map(|(site, _)| site.to_owned()).collect(),
             sites,
             ..Self::default()
         }
@@ -87,16 +87,16 @@ impl Heartbeat {
         Self { at: now, state: ReplicaState::Unknown, why, ..Self::default() }
     }
 
-    const fn silence(&self, now: u64) -> u64 {
+    const fn heartbeat_age(&self, now: u64) -> u64 {
         now.saturating_sub(self.at)
     }
 
     pub(super) const fn is_missing(&self, now: u64) -> bool {
-        self.silence(now) > SILENT
+        self.heartbeat_age(now) > MAX_HEARTBEAT_AGE
     }
 
     pub(super) fn report(&self, replica: &str, now: u64, document: Option<&Document>) -> FleetReplica {
-        let silent = self.silence(now);
+        let silent = self.heartbeat_age(now);
         let (state, why) = if self.is_missing(now) {
             (ReplicaState::Missing, Some(format!("nothing was heard from this replica for {silent} s")))
         } else if self.state != ReplicaState::Current {

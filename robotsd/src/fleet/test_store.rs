@@ -1,6 +1,6 @@
 //! A fake store. It executes writes in the same way as the script `write.lua`.
 
-use super::document::{Accept, Damage, Document, MAX_NUMBER, Mend, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
+use super::document::{Accept, Damage, Document, MAX_NUMBER, OffSwitch, Repair, Stamp, Write, WriteAnswer, WriteCall};
 
 /// The fake store; `None` if it contains no document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,9 +14,9 @@ impl PlayedStore {
             return WriteAnswer::Foreign(document.epoch);
         }
         let is_counted = !document.damaged.contains_key(&b"rev"[..]);
-        let is_mended = matches!(write, Write::Mend(mends) if document.mend(mends));
-        if matches!(write, Write::Begin | Write::Mend(_)) && is_known && is_counted && !is_mended {
-            return WriteAnswer::Kept;
+        let is_repaired = matches!(write, Write::Repair(repairs) if document.repair(repairs));
+        if matches!(write, Write::Begin | Write::Repair(_)) && is_known && is_counted && !is_repaired {
+            return WriteAnswer::NotNeeded;
         }
         let revs = document.accepts.values().map(|accept| accept.stamp.rev);
         let rev = if is_counted { document.rev } else { revs.max().unwrap_or_default() };
@@ -25,21 +25,21 @@ impl PlayedStore {
         document.damaged.retain(|field, _| !["epoch", "rev", "tag"].map(str::as_bytes).contains(&&**field));
         let at = |stamp: &Stamp| Stamp { rev: document.rev, ..stamp.clone() };
         match write {
-            Write::Begin | Write::Mend(_) => {}
+            Write::Begin | Write::Repair(_) => {}
             Write::OffSwitch(mark)
                 if document.marks.contains_key(&mark.name()) || document.lifted.contains_key(&mark.name()) =>
             {
-                return WriteAnswer::Kept;
+                return WriteAnswer::NotNeeded;
             }
             Write::OffSwitch(mark) => {
                 let mark = OffSwitch { stamp: at(&mark.stamp), ..mark.clone() };
                 document.marks.insert(mark.name(), mark);
             }
-            Write::Lift(name, _) if document.lifted.contains_key(name) => return WriteAnswer::Kept,
+            Write::Lift(name, _) if document.lifted.contains_key(name) => return WriteAnswer::NotNeeded,
             Write::Lift(name, stamp) => {
                 let stamp = at(stamp);
                 document.lifted.insert(name.clone(), stamp);
-                document.leave_out_lifted();
+                document.remove_lifted();
             }
             Write::Accept(site, accept, expected) => {
                 let damage = document.damaged.remove(format!("accept:{site}").as_bytes());
@@ -84,13 +84,13 @@ impl PlayedStore {
 
 impl Document {
     /// Applies repairs. Returns whether any field was repaired.
-    fn mend(&mut self, mends: &[Mend]) -> bool {
-        let mut is_mended = false;
-        for Mend { field, from, to } in mends {
+    fn repair(&mut self, repairs: &[Repair]) -> bool {
+        let mut is_repaired = false;
+        for Repair { field, from, to } in repairs {
             if self.damaged.get(field).and_then(|damage| damage.value.as_ref()) != Some(from) {
                 continue;
             }
-            is_mended = true;
+            is_repaired = true;
             self.damaged.remove(field);
             let Some(to) = to else { continue };
             let stamp: Stamp = serde_json::from_slice(to).unwrap();
@@ -100,6 +100,6 @@ impl Document {
                 _ => unreachable!("no other field is given a value"),
             }
         }
-        is_mended
+        is_repaired
     }
 }

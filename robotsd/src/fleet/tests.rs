@@ -4,7 +4,7 @@ mod real_store;
 mod simulation;
 
 use super::document::{Accept, Document, EVERY_SITE, OffSwitch, Stamp, Write, WriteAnswer, WriteCall};
-use super::member::{DocumentState, Member, Seen};
+use super::member::{DocumentState, Member, ReadOutcome};
 use super::replica_status::Heartbeat;
 use super::test_store::PlayedStore;
 use crate::report::ReplicaState;
@@ -12,11 +12,11 @@ use crate::report::ReplicaState;
 impl Member {
     /// Reports whether nothing is enforced for a site, or for a host given as `SITE/HOST`.
     pub(crate) fn is_off(&self, site: &str) -> bool {
-        self.is_every_site_off() || self.is_marked(site)
+        self.is_every_site_off() || self.is_site_off(site)
     }
 
     pub(crate) fn accepted(&self, site: &str, hash: &str) -> bool {
-        self.accepts().get(site).is_some_and(|accept| accept.is_of(hash))
+        self.accepts().get(site).is_some_and(|accept| accept.is_for_hash(hash))
     }
 }
 
@@ -32,7 +32,7 @@ fn by(name: &str) -> Stamp {
 }
 
 /// Lets a member read the store and write lost entries back.
-fn read(member: &mut Member, store: &mut PlayedStore) -> Seen {
+fn read(member: &mut Member, store: &mut PlayedStore) -> ReadOutcome {
     let seen = member.seen(store.0.as_ref());
     for write in &seen.write_back {
         store.write(&member.call(write.clone(), "w").unwrap());
@@ -45,26 +45,26 @@ fn send(member: &Member, store: &mut PlayedStore, write: Write) -> WriteAnswer {
 }
 
 #[test]
-fn a_version_is_accepted_by_as_many_digits_as_an_operator_may_write() {
+fn a_hash_prefix_of_12_or_more_digits_accepts_a_version() {
     let hash = format!("sha256:{}", "ab".repeat(32));
-    for (digits, is_of) in [(10, false), (12, true), (16, true), (64, true)] {
+    for (digits, is_for_hash) in [(10, false), (12, true), (16, true), (64, true)] {
         let accept = Accept { id: String::new(), hash: "ab".repeat(digits / 2), stamp: Stamp::default() };
-        assert_eq!(accept.is_of(&hash), is_of, "{digits}");
+        assert_eq!(accept.is_for_hash(&hash), is_for_hash, "{digits}");
     }
 }
 
 #[test]
-fn one_that_never_saw_a_document_enforces_nothing() {
+fn a_replica_that_has_never_read_the_document_enforces_nothing() {
     let mut member = Member::default();
     assert!(member.is_off("shop"));
-    assert_eq!(member.seen(None), Seen::default());
+    assert_eq!(member.seen(None), ReadOutcome::default());
     assert!(member.is_off("shop"));
     read(&mut member, &mut store());
     assert!(!member.is_off("shop"));
 }
 
 #[test]
-fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_back() {
+fn a_lost_off_switch_is_written_back_and_a_lifted_off_switch_does_not_return() {
     let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
     read(&mut a, &mut store);
     read(&mut b, &mut store);
@@ -79,7 +79,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
         store = lost;
         read(&mut b, &mut store);
         assert!(b.is_off("shop") && store.0.as_ref().unwrap().marks.contains_key("shop:m"));
-        assert_eq!(read(&mut b, &mut store).standing, DocumentState::Current);
+        assert_eq!(read(&mut b, &mut store).document_state, DocumentState::Current);
     }
     let lift = b.lift("shop:m", by("bob"));
     send(&b, &mut store, lift);
@@ -94,7 +94,7 @@ fn a_mark_that_the_store_lost_is_written_back_and_a_lifted_one_does_not_come_bac
 }
 
 #[test]
-fn no_accept_goes_back_and_a_person_restores_it() {
+fn a_replica_keeps_an_accept_that_the_store_lost_and_an_operator_can_restore_it() {
     let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
     read(&mut a, &mut store);
     read(&mut b, &mut store);
@@ -115,13 +115,13 @@ fn no_accept_goes_back_and_a_person_restores_it() {
     assert_eq!(send(&b, &mut store, other), WriteAnswer::Written(3));
     read(&mut b, &mut store);
     let went_back = DocumentState::WentBack(vec!["accept of site \"shop\"".to_owned()]);
-    assert_eq!(read(&mut a, &mut store).standing, went_back);
+    assert_eq!(read(&mut a, &mut store).document_state, went_back);
     assert!(a.accepted("shop", "three") && b.accepted("shop", "four"));
     for write in a.restore(store.0.as_ref()) {
         send(&a, &mut store, write);
     }
     for member in [&mut a, &mut b] {
-        assert_eq!(read(member, &mut store).standing, DocumentState::Current);
+        assert_eq!(read(member, &mut store).document_state, DocumentState::Current);
         assert!(member.accepted("shop", "three"));
     }
     // No lost entry is left to restore, and the stored state contains all entries.
@@ -131,7 +131,7 @@ fn no_accept_goes_back_and_a_person_restores_it() {
 }
 
 #[test]
-fn nothing_is_taken_from_another_epoch() {
+fn a_document_of_another_epoch_is_ignored() {
     let (mut own, mut member) = (store(), Member::default());
     read(&mut member, &mut own);
     let mut other = store();
@@ -139,14 +139,14 @@ fn nothing_is_taken_from_another_epoch() {
     document.epoch = "f".to_owned();
     let mark = OffSwitch { scope: "*".to_owned(), id: "m".to_owned(), stamp: by("eve") };
     document.marks.insert(mark.name(), mark);
-    assert_eq!(read(&mut member, &mut other).standing, DocumentState::Foreign("f".to_owned()));
+    assert_eq!(read(&mut member, &mut other).document_state, DocumentState::Foreign("f".to_owned()));
     assert!(!member.is_off("shop"));
     let mark = member.turn_off("n", "*", by("alice")).unwrap();
     assert_eq!(send(&member, &mut other, mark), WriteAnswer::Foreign("f".to_owned()));
 }
 
 #[test]
-fn a_state_that_a_later_version_has_is_unknown() {
+fn a_replica_state_of_a_later_version_is_read_as_unknown() {
     for (word, state) in [("went-back", ReplicaState::WentBack), ("resting", ReplicaState::Unknown)] {
         let beat: Heartbeat = serde_json::from_value(serde_json::json!({ "state": word })).unwrap();
         assert_eq!(beat.state, state, "{word}");
@@ -170,7 +170,7 @@ const KNOWN: [(&str, &[u8]); 6] = [
 ];
 
 #[test]
-fn a_document_is_read_field_by_field() {
+fn unknown_fields_of_a_document_are_ignored_and_a_later_format_is_an_error() {
     assert_eq!(document(&[]), Ok(None));
     let of_later: [(&str, &[u8]); 2] = [("shape", b"x"), ("off:a:b:n", br#"{"rev":2,"by":"a","new":1}"#)];
     let whole = document(&[&KNOWN[..], &of_later].concat()).unwrap().unwrap();
@@ -181,7 +181,7 @@ fn a_document_is_read_field_by_field() {
 /// Tries every kind of damage with every field. In each case, the off switches must take effect,
 /// only the damaged field may be reported, and no damaged number may be used.
 #[test]
-fn no_damaged_field_hides_another() {
+fn a_damaged_field_does_not_affect_other_fields() {
     let mut before = Member::default();
     before.seen(document(&KNOWN).unwrap().as_ref());
     let far: &[u8] = b"18446744073709551614";
@@ -200,9 +200,9 @@ fn no_damaged_field_hides_another() {
         assert!(field != "off:shop:n" || member.is_off("shop"), "{field} {value:?}");
         assert!(member.accepted("shop", "one"), "{field} {value:?}");
         // Each value is damage for every field except the tag, because every string is a valid tag.
-        match seen.standing {
+        match seen.document_state {
             DocumentState::Damaged(fields) => assert!(fields.len() == 1 && fields[0].contains(field), "{fields:?}"),
-            standing => assert_eq!((standing, field), (DocumentState::Current, "tag"), "{value:?}"),
+            document_state => assert_eq!((document_state, field), (DocumentState::Current, "tag"), "{value:?}"),
         }
         assert!(member.call(Write::Begin, "t").unwrap().floor <= 7, "{field} {value:?}");
     }
@@ -211,7 +211,7 @@ fn no_damaged_field_hides_another() {
 /// A client with rights for one site may know the ID of another site's off switch. The client may
 /// use that ID on a replica that has not read the off switch.
 #[test]
-fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
+fn an_off_switch_id_used_in_one_scope_does_not_affect_another_scope() {
     for other in [EVERY_SITE, "news"] {
         let (mut store, mut a, mut b) = (store(), Member::default(), Member::default());
         read(&mut a, &mut store);
@@ -223,7 +223,7 @@ fn the_id_of_a_mark_changes_and_lifts_no_mark_of_another_scope() {
         let lift = b.lift("shop:m", by("mallory"));
         send(&b, &mut store, lift);
         for member in [&mut a, &mut b] {
-            assert_eq!(read(member, &mut store).standing, DocumentState::Current);
+            assert_eq!(read(member, &mut store).document_state, DocumentState::Current);
             assert!(member.is_off("news"), "{other}");
             assert_eq!(member.is_off("shop"), other == EVERY_SITE);
         }

@@ -16,17 +16,17 @@ use super::asks::TurnRequest;
 use super::handle::Fleet;
 use super::link::StoreLink;
 use crate::store::StoreConnection;
-use crate::webhooks::{Turn, TurnOf, Turns};
+use crate::webhooks::{Turn, TurnReport, Turns};
 
 /// Lifetime of a notice's key in the store, in seconds.
-const KEPT: u64 = 86_400;
+const KEY_LIFETIME: u64 = 86_400;
 
 /// Maximum number of concurrent requests to the store, one per notice. A process never sends more
 /// notices than this at the same time.
-const AT_ONCE: usize = 32;
+const MAX_CONCURRENT_TURNS: usize = 32;
 
 impl Turns for Fleet {
-    fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn> {
+    fn ask(&self, id: String, of: TurnReport) -> oneshot::Receiver<Turn> {
         let (answer, answered) = oneshot::channel();
         let _ = self.asks.turns.send((id, of, answer));
         answered
@@ -38,8 +38,8 @@ impl Fleet {
         self.store.lock().missing.iter().map(|(name, at)| (name.clone(), *at)).collect()
     }
 
-    pub(crate) fn lifted_last(&self) -> String {
-        self.member.lock().lifted_last().unwrap_or_default().to_owned()
+    pub(crate) fn last_lifted_id(&self) -> String {
+        self.member.lock().last_lifted_id().unwrap_or_default().to_owned()
     }
 
     fn is_alive(&self, replica: &str) -> bool {
@@ -51,14 +51,14 @@ impl Fleet {
 /// Answers the requests of webhooks, several at a time. Skips webhooks that no longer wait for the
 /// answer, because these have already sent the notice. If the store cannot be reached, the current
 /// requests get no reply.
-pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
+pub(super) async fn answer_turn_requests(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<TurnRequest>) {
     let mut link = StoreLink::new(&fleet.settings.store);
     loop {
         let mut asked = Vec::new();
-        if requests.recv_many(&mut asked, AT_ONCE).await == 0 {
+        if requests.recv_many(&mut asked, MAX_CONCURRENT_TURNS).await == 0 {
             return;
         }
-        asked.retain(|(_, of, answer)| *of != TurnOf::Wish || !answer.is_closed());
+        asked.retain(|(_, of, answer)| *of != TurnReport::Wish || !answer.is_closed());
         if asked.is_empty() {
             continue;
         }
@@ -66,7 +66,7 @@ pub(super) async fn choose(fleet: Arc<Fleet>, mut requests: UnboundedReceiver<Tu
         // request succeeded, the store contains the name of this replica, so the repeated request
         // has the same result.
         let turns = link.ask(async |connection| {
-            let turns = asked.iter().map(|(id, of, _)| turn_of(&fleet, connection.clone(), id, *of));
+            let turns = asked.iter().map(|(id, of, _)| decide_turn(&fleet, connection.clone(), id, *of));
             let mut answered = Vec::new();
             for turn in join_all(turns).await {
                 match turn {
@@ -100,18 +100,18 @@ fn turn_key(fleet: &Fleet, id: &str) -> String {
     format!("{}said:{id}", fleet.settings.store.prefix)
 }
 
-async fn turn_of(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnOf) -> RedisResult<Turn> {
+async fn decide_turn(fleet: &Fleet, mut store: StoreConnection, id: &str, of: TurnReport) -> RedisResult<Turn> {
     let key = turn_key(fleet, id);
     let say = |word: &str| {
         let mut command = cmd("SET");
-        command.arg(&key).arg(format!("{word} {}", fleet.settings.replica)).arg("EX").arg(KEPT);
+        command.arg(&key).arg(format!("{word} {}", fleet.settings.replica)).arg("EX").arg(KEY_LIFETIME);
         command
     };
     let (wish, sent) = (say("sends"), say("sent"));
     match of {
-        TurnOf::Over => return store.query::<u64>(cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
-        TurnOf::Sent => return store.query::<()>(&sent).await.map(|()| Turn::Sent),
-        TurnOf::Wish => {}
+        TurnReport::Over => return store.query::<u64>(cmd("DEL").arg(&key)).await.map(|_| Turn::Own),
+        TurnReport::Sent => return store.query::<()>(&sent).await.map(|()| Turn::Sent),
+        TurnReport::Wish => {}
     }
     if store.query::<Option<Vec<u8>>>(wish.clone().arg("NX")).await?.is_some() {
         return Ok(Turn::Own);

@@ -2,7 +2,7 @@
 
 use tower_robots::internals::Attribution;
 
-use super::document::{Document, Mend, Write, WriteAnswer, WriteCall};
+use super::document::{Document, Repair, Write, WriteAnswer, WriteCall};
 use super::handle::{Fleet, random, stamp};
 
 impl Fleet {
@@ -13,7 +13,7 @@ impl Fleet {
     /// Returns an error if the store already contains a document, or if a running replica has
     /// already read a document of this fleet.
     pub(crate) async fn init(&self) -> Result<String, String> {
-        self.look().await;
+        self.refresh().await;
         let name = &self.settings.name;
         if let Some(document) = &self.store.lock().document {
             let damages: Vec<_> = document.damages().collect();
@@ -47,7 +47,7 @@ impl Fleet {
     /// Returns an error if the store refuses the entries, or if the document contains damaged
     /// fields.
     pub(crate) async fn restore(&self) -> Result<String, String> {
-        self.look().await;
+        self.refresh().await;
         let name = &self.settings.name;
         let document = self.store.lock().document.clone();
         let damages: Vec<_> = document.iter().flat_map(Document::damages).collect();
@@ -77,7 +77,7 @@ impl Fleet {
     /// Returns an error if the store refuses the repair. Also returns an error if the document is
     /// not damaged and this replica has never read a document.
     pub(crate) async fn repair(&self, by: &Attribution) -> Result<String, String> {
-        self.look().await;
+        self.refresh().await;
         let Some(document) = self.store.lock().document.clone().filter(|document| !document.damaged.is_empty()) else {
             return self.restore().await;
         };
@@ -95,26 +95,26 @@ impl Fleet {
                 ));
             }
         };
-        let (mends, writes) = {
+        let (repairs, writes) = {
             let member = self.member.lock();
-            (document.mends(member.marks(), &stamp(by)), member.restore(Some(&document)))
+            (document.repairs(member.marks(), &stamp(by)), member.restore(Some(&document)))
         };
-        let call = WriteCall { epoch, floor: document.rev, tag: random(), write: Write::Mend(mends.clone()) };
+        let call = WriteCall { epoch, floor: document.rev, tag: random(), write: Write::Repair(repairs.clone()) };
         let is_again = |field: &str| {
             let is_own =
                 |write: &Write| matches!(write, Write::Accept(site, ..) if field.strip_prefix("accept:") == Some(site));
             ["epoch", "rev", "tag", "format"].contains(&field) || writes.iter().any(is_own)
         };
-        let done = |mend: &Mend| {
-            let field = String::from_utf8_lossy(&mend.field);
-            let done = match &mend.to {
+        let done = |repair: &Repair| {
+            let field = String::from_utf8_lossy(&repair.field);
+            let done = match &repair.to {
                 Some(_) => "kept",
                 None if is_again(&field) => "written again",
                 None => "dropped",
             };
             format!("{field:?} is {done}")
         };
-        let done: Vec<_> = mends.iter().map(done).collect();
+        let done: Vec<_> = repairs.iter().map(done).collect();
         let calls = [call].into_iter().chain(self.calls(writes)).collect();
         self.ask(calls).await?;
         Ok(format!("the document of fleet {name:?} is repaired: {repairs}", repairs = done.join(", ")))

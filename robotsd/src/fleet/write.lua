@@ -6,7 +6,7 @@
 --          and its new value, or an empty string to remove the field.
 local doc = KEYS[1]
 local epoch, floor, tag, format, field, value, unless, removed, expected = unpack(ARGV, 1, 9)
-local is_mending = #ARGV > 9
+local is_repair = #ARGV > 9
 -- The same maximum as in document.rs.
 local max = 2 ^ 48
 
@@ -21,7 +21,7 @@ end
 
 local known = redis.pcall('HGET', doc, 'epoch')
 if type(known) == 'table' then
-  if not (is_mending and string.find(known.err, 'WRONGTYPE', 1, true)) then
+  if not (is_repair and string.find(known.err, 'WRONGTYPE', 1, true)) then
     return known
   end
   redis.call('DEL', doc)
@@ -34,10 +34,10 @@ end
 if known and known ~= epoch then
   return {'foreign', known}
 end
-local is_mended = false
+local is_repaired = false
 for at = 10, #ARGV, 3 do
   if redis.call('HGET', doc, ARGV[at]) == ARGV[at + 1] then
-    is_mended = true
+    is_repaired = true
     if ARGV[at + 2] == '' then
       redis.call('HDEL', doc, ARGV[at])
     else
@@ -51,7 +51,7 @@ if rev and rev > max then
   rev = nil
 end
 if field == '' then
-  if known and rev and not is_mended then
+  if known and rev and not is_repaired then
     return {'kept', '0'}
   end
 else

@@ -18,7 +18,7 @@ pub(crate) fn bar(parts: &[ChartPart], most: u64) -> Markup {
     let mut out = "<svg class=\"bar\" aria-hidden=\"true\">".to_owned();
     let mut x = 0.0;
     for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
-        let width = of_hundred(*count, most);
+        let width = percent_of(*count, most);
         // Writing to a string cannot fail, here and below.
         let _ = write!(out, "<rect class=\"{class}\" x=\"{x:.2}%\" width=\"{width:.2}%\" height=\"100%\"/>");
         x += width;
@@ -37,7 +37,7 @@ pub(crate) struct TimeChart {
 }
 
 impl TimeChart {
-    pub(crate) fn every(&self) -> String {
+    pub(crate) fn column_length(&self) -> String {
         match self.step {
             3600 => "hour".to_owned(),
             86_400 => "day".to_owned(),
@@ -78,7 +78,7 @@ impl TimeChart {
             let (x, width, mut y) = (width * (at as f64 + 0.08), width * 0.84, 100.0);
             let mut out = String::new();
             for (class, count) in parts.iter().filter(|(_, count)| *count > 0) {
-                let height = of_hundred(*count, top);
+                let height = percent_of(*count, top);
                 y -= height;
                 let place = format!("x=\"{x:.2}%\" y=\"{y:.2}%\" width=\"{width:.2}%\" height=\"{height:.2}%\"");
                 let _ = write!(out, "<rect class=\"{class}\" {place}/>");
@@ -92,7 +92,7 @@ pub(super) fn sum(parts: &[ChartPart]) -> u64 {
     parts.iter().fold(0, |sum, (_, count)| sum.saturating_add(*count))
 }
 
-fn of_hundred(count: u64, most: u64) -> f64 {
+fn percent_of(count: u64, most: u64) -> f64 {
     (100.0 * count as f64 / most.max(1) as f64).max(MIN_PERCENT)
 }
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_a_bar_stand_beside_each_other_and_small_ones_are_seen() {
+    fn the_parts_of_a_bar_are_adjacent_and_small_parts_stay_visible() {
         let bar = bar(&[("disallowed", 1), ("early", 0), ("allowed", 999)], 2_000).to_string();
         let parts: Vec<_> = bar.split("<rect ").skip(1).map(|part| part.split(" height").next().unwrap()).collect();
         assert_eq!(
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn an_axis_ends_with_a_number_that_people_read() {
+    fn an_axis_ends_with_a_round_number() {
         for (most, want) in [(0, 1), (1, 1), (3, 3), (6, 6), (11, 12), (61, 80), (801, 1000), (u64::MAX, u64::MAX)] {
             assert_eq!(round_above(most), want);
         }

@@ -8,7 +8,7 @@ use super::{Markup, counted, filters, grouped, markup, percent};
 use crate::word_enum::word_enum;
 
 /// Maximum number of visible lines per group. A click shows the hidden lines.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 word_enum! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn search_engines_stand_apart_and_in_their_own_colour() {
+    fn search_engines_are_a_separate_group_with_their_own_colour() {
         let lines =
             [line(CrawlerGroup::of_category("ai-training"), "B", 1), line(CrawlerGroup::of_category("search"), "A", 5)];
         let text = crawler_lines(&lines, "disallowed", &[]).to_string();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_many_is_short_and_loses_none() {
+    fn a_long_group_is_collapsed_but_lists_every_crawler() {
         let lines: Vec<_> = (0..25).map(|at| line(CrawlerGroup::Unknown, &format!("<{at}>"), 0)).collect();
         let text = crawler_lines(&lines, "disallowed", &[]).to_string();
         let want = (25, 2, 2);

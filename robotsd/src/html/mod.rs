@@ -146,7 +146,7 @@ mod tests {
 
     /// WCAG 2.2 requires these contrasts for text (1.4.3) and for graphics (1.4.11).
     #[test]
-    fn colours_can_be_distinguished_in_the_light_and_in_the_dark() {
+    fn the_colours_of_both_themes_have_enough_contrast() {
         let themes = themes();
         assert_eq!((themes.len(), STYLE.matches("prefers-color-scheme: dark").count()), (2, 1));
         for theme in themes {
@@ -167,7 +167,7 @@ mod tests {
 
     /// If an element were wider than the screen of a phone, the page would scroll horizontally.
     #[test]
-    fn nothing_is_wider_than_a_narrow_window() {
+    fn the_style_contains_rules_that_make_pages_fit_a_narrow_window() {
         assert!(
             !STYLE.contains("min-width: 4") && !STYLE.contains("overflow-x") && !STYLE.contains("nowrap;\n  width")
         );
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_leaves_its_place_in_the_page() {
+    fn hostile_strings_are_escaped_in_html() {
         let hostile = "<script>alert('1')</script>\"&\u{202e}\u{1b}\\";
         let want = "&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&quot;&amp;\\u{202e}\\u{1b}\\";
         let mut text = String::new();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_shown_for_people() {
+    fn numbers_percentages_and_times_are_formatted_for_people() {
         for (number, want) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), want);
         }

@@ -164,7 +164,7 @@ fn is_forged(name: &str) -> bool {
     let is = |known: &str| is_spelling_of(name, known);
     let begins =
         |known: &str| name.get(..known.len()).is_some_and(|start| start.bytes().map(as_variable).eq(known.bytes()));
-    let is_vouching = || VOUCHING.iter().any(|known| is(known));
+    let is_vouching = || PROXY_ONLY.iter().any(|known| is(known));
     let is_respelled = || {
         name.bytes().any(|byte| byte != as_variable(byte)) && FRAMING.iter().chain(&HOP_BY_HOP).any(|known| is(known))
     };
@@ -207,7 +207,7 @@ const CLIENT_ADDRESS: &[&str] = &["cf-connecting-ip", "true-client-ip"];
 
 /// Other fields that only a proxy may send. `Proxy` is included because CGI maps it to the variable
 /// HTTP_PROXY, which sets the proxy of HTTP clients (httpoxy, CVE-2016-5385).
-const VOUCHING: &[&str] = &[
+const PROXY_ONLY: &[&str] = &[
     "forwarded",
     "proxy",
     "robots-verdict",
@@ -227,7 +227,7 @@ const FRAMING: &[&str] = &["content-length", "host"];
 /// are added only when a request is forwarded, because robotsd itself does not read them.
 #[derive(Clone, Debug)]
 pub(crate) struct ForwardedValues {
-    pub(crate) way: HeaderValue,
+    pub(crate) forwarded_for: HeaderValue,
     pub(crate) scheme: &'static str,
     /// The host that the client requested, if a trusted proxy has reported it. If no proxy has
     /// reported a host, the host is determined when the request is forwarded.
@@ -238,7 +238,7 @@ impl ForwardedValues {
     /// Inserts the fields into a request. The caller must have removed the fields with these names
     /// that came from the client.
     pub(crate) fn insert(&self, fields: &mut HeaderMap) {
-        fields.insert(X_FORWARDED_FOR, self.way.clone());
+        fields.insert(X_FORWARDED_FOR, self.forwarded_for.clone());
         fields.insert(X_FORWARDED_PROTO, HeaderValue::from_static(self.scheme));
         if let Some(host) = &self.host {
             fields.insert(X_FORWARDED_HOST, host.clone());
@@ -246,7 +246,7 @@ impl ForwardedValues {
     }
 
     fn write(&self, out: &mut Vec<u8>) {
-        write_field(out, &X_FORWARDED_FOR, self.way.as_bytes());
+        write_field(out, &X_FORWARDED_FOR, self.forwarded_for.as_bytes());
         write_field(out, &X_FORWARDED_PROTO, self.scheme.as_bytes());
         if let Some(host) = &self.host {
             write_field(out, &X_FORWARDED_HOST, host.as_bytes());
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_7_6_1_hop_by_hop_fields_and_those_named_end_here() {
+    fn rfc_9110_7_6_1_hop_by_hop_fields_and_fields_named_by_connection_are_removed() {
         let kept = cleaned(&[
             ("Connection", "X-Secret, keep-alive, x-secret, connection"),
             ("connection", "Robots-Verdict ,, close, X-Absent, "),
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn ours_connection_cannot_hide_host_framing_or_agent() {
+    fn ours_a_connection_field_cannot_remove_host_content_length_or_user_agent() {
         let kept = cleaned(&[
             ("Connection", "host, content-length, user-agent, cookie"),
             ("Host", "h"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_keeps_what_the_proxy_says() {
+    fn a_decision_request_keeps_the_fields_that_the_proxy_sets() {
         let mut map = HeaderMap::new();
         for name in ["x-original-uri", "x-forwarded-for", "keep-alive", "robots-verdict"] {
             map.append(HeaderName::from_static(name), HeaderValue::from_static("1"));

@@ -74,7 +74,7 @@ impl Frame {
 impl Frames {
     /// Processes the next bytes of the connection. Calls `each` for every frame whose header is
     /// complete after these bytes.
-    pub(crate) fn pass(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame)) {
+    pub(crate) fn inspect(&mut self, mut bytes: &[u8], mut each: impl FnMut(Frame)) {
         while !bytes.is_empty() {
             if self.payload > 0 {
                 let skipped = self.payload.min(bytes.len());
@@ -96,7 +96,7 @@ impl Frames {
     }
 
     /// Reports whether the connection is at a frame boundary.
-    pub(crate) fn is_between(&self) -> bool {
+    pub(crate) fn is_at_boundary(&self) -> bool {
         self.filled == 0 && self.payload == 0
     }
 }
@@ -196,7 +196,7 @@ impl FrameBudget {
 
     /// Charges a RST_STREAM frame from the client to the budget. Must be called only if no content
     /// of the response has been sent. Returns false if the budget is exceeded.
-    pub(crate) fn given_up(&mut self, now: impl FnOnce() -> Instant) -> bool {
+    pub(crate) fn charge_reset(&mut self, now: impl FnOnce() -> Instant) -> bool {
         self.spend(RESET_COST, now)
     }
 
@@ -236,21 +236,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_found_wherever_they_are_cut() {
+    fn frames_are_found_regardless_of_how_the_bytes_are_split() {
         let bytes =
             [&[0, 0, 8, 6, 0, 0, 0, 0, 0][..], &[7; 8], &[0, 1, 0, DATA, 1, 0x80, 0, 0, 3], &[0; 256], &NO_SETTINGS]
                 .concat();
         for size in 1..=bytes.len() {
             let (mut frames, mut found) = (Frames::default(), Vec::new());
             for piece in bytes.chunks(size) {
-                frames.pass(piece, |frame| found.push((frame.kind, frame.flags, frame.stream, frame.length)));
+                frames.inspect(piece, |frame| found.push((frame.kind, frame.flags, frame.stream, frame.length)));
             }
             assert_eq!(found, [(6, 0, 0, 8), (DATA, 1, 3, 256), (SETTINGS, 0, 0, 0)], "{size}");
-            assert!(frames.is_between());
+            assert!(frames.is_at_boundary());
         }
         let mut frames = Frames::default();
-        frames.pass(&bytes[..20], |_| {});
-        assert!(!frames.is_between());
+        frames.inspect(&bytes[..20], |_| {});
+        assert!(!frames.is_at_boundary());
     }
 
     fn frame(kind: u8, length: usize) -> Frame {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_that_ask_for_nothing_are_bounded_and_come_back_with_time() {
+    fn frames_without_message_content_have_a_budget_that_refills_over_time() {
         let padding = Frame { flags: PADDED, ..frame(DATA, ALL_PADDING) };
         let frames = [2, 3, 6, 8, CONTINUATION, 0x42].map(|kind| frame(kind, 4));
         let frames = frames.into_iter().chain([frame(DATA, 0), padding]).map(|frame| (frame, 1));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn downloads_and_requests_pay_for_their_frames() {
+    fn downloads_and_requests_add_to_the_frame_budget_up_to_a_limit() {
         let start = Instant::now();
         let mut budget = FrameBudget::new(start);
         let takes = |budget: &mut FrameBudget, kind| assert!(budget.received(frame(kind, 4), || start), "{kind}");
@@ -302,7 +302,7 @@ mod tests {
             // The client makes gRPC calls, and resets each call after the head of the response.
             takes(&mut budget, HEADERS);
             budget.sent(frame(HEADERS, 40));
-            assert!(budget.given_up(|| start));
+            assert!(budget.charge_reset(|| start));
         }
         // A client that sends no frames cannot accumulate an unlimited budget.
         (0..100_000).for_each(|_| budget.sent(frame(DATA, 16 * 1024)));
@@ -310,12 +310,12 @@ mod tests {
     }
 
     #[test]
-    fn requests_cost_more_than_they_bring_when_they_are_given_up_at_once() {
+    fn requests_that_are_reset_at_once_cost_more_budget_than_they_add() {
         let start = Instant::now();
         let mut budget = FrameBudget::new(start);
         let given_up = (0..MAX_BUDGET).take_while(|_| {
             assert!(budget.received(frame(HEADERS, 20), || start));
-            budget.given_up(|| start)
+            budget.charge_reset(|| start)
         });
         let given_up = given_up.count() as u32;
         assert!((200..BASE).contains(&given_up), "{given_up}");

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_15_2_heads_are_written_in_order_without_what_belongs_to_a_connection() {
+    fn rfc_9110_15_2_interim_heads_are_written_in_order_without_connection_fields() {
         let (client, responses) = client();
         responses.send(StatusCode::EARLY_HINTS, &fields(&[("link", "</a>"), ("connection", "x-a"), ("x-a", "1")]));
         responses.send(StatusCode::PROCESSING, &fields(&[("content-length", "5"), ("keep-alive", "1")]));
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_for_the_client_is_sent() {
+    fn only_interim_responses_other_than_100_and_101_are_sent() {
         let (client, responses) = client();
         for status in [100, 101, 200, 404] {
             responses.send(StatusCode::from_u16(status).unwrap(), &fields(&[]));
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_bounded() {
+    fn the_number_and_size_of_waiting_interim_responses_are_limited() {
         let (client, responses) = client();
         for _ in 0..10_000 {
             responses.send(StatusCode::EARLY_HINTS, &fields(&[("link", "</a>")]));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_waits_until_what_comes_before_it_is_written() {
+    fn a_response_waits_until_earlier_interim_responses_are_written() {
         let (client, responses) = client();
         let mut cx = Context::from_waker(Waker::noop());
         assert!(client.0.poll_written(&mut cx).is_ready());

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn all_ready_tasks_read_before_one_writes() {
+    async fn all_ready_tasks_read_before_any_of_them_writes() {
         let said = Arc::new(Mutex::new(Vec::new()));
         let each = [["a reads", "a writes"], ["b reads", "b writes"]].map(|[reads, writes]| {
             let said = Arc::clone(&said);

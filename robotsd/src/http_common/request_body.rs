@@ -28,7 +28,7 @@ pub(crate) struct RequestBody {
     /// The part of the body that has not been read yet; `None` if there is no body, and after the
     /// end of the body or an error. The body is boxed, because most requests have no body, and
     /// requests are moved often.
-    coming: Option<Box<IncomingBody>>,
+    unread: Option<Box<IncomingBody>>,
 }
 
 #[derive(Debug)]
@@ -53,34 +53,34 @@ impl IncomingBody {
 
 impl RequestBody {
     pub(crate) fn empty() -> Self {
-        Self { coming: None }
+        Self { unread: None }
     }
 
     pub(crate) fn new(incoming: ClientBody, idle: Duration) -> Self {
         let is_whole = incoming.is_end_stream();
-        Self { coming: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
+        Self { unread: (!is_whole).then(|| IncomingBody::boxed(Some(incoming), idle)) }
     }
 
     /// Makes the body return the allowed trailers of an HTTP/2 client. Trailers are dropped by
     /// default, and are never returned for HTTP/1.1 clients.
     pub(crate) fn with_trailers(mut self) -> Self {
-        if let Some(coming) = &mut self.coming {
-            coming.forwards_trailers = matches!(coming.incoming, Some(Either::Right(_)));
+        if let Some(unread) = &mut self.unread {
+            unread.forwards_trailers = matches!(unread.incoming, Some(Either::Right(_)));
         }
         self
     }
 
     pub(crate) fn preceded_by(mut self, bytes: Vec<Bytes>) -> Self {
-        let coming = self.coming.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
-        coming.again.extend(bytes);
+        let unread = self.unread.get_or_insert_with(|| IncomingBody::boxed(None, Duration::MAX));
+        unread.again.extend(bytes);
         self
     }
 
     /// Records progress of the exchange, so that the idle deadline starts again. This call is not
     /// needed for bytes from the client: the body restarts the deadline when such bytes arrive.
-    pub(crate) fn has_moved(&mut self) {
-        if let Some(coming) = &mut self.coming {
-            coming.idle.reset();
+    pub(crate) fn note_progress(&mut self) {
+        if let Some(unread) = &mut self.unread {
+            unread.idle.reset();
         }
     }
 }
@@ -92,14 +92,14 @@ impl Body for RequestBody {
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
         let this = self.get_mut();
         loop {
-            let Some(IncomingBody { incoming, idle, again, forwards_trailers }) = this.coming.as_deref_mut() else {
+            let Some(IncomingBody { incoming, idle, again, forwards_trailers }) = this.unread.as_deref_mut() else {
                 return Poll::Ready(None);
             };
             if let Some(bytes) = again.pop_front() {
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             let Some(incoming) = incoming else {
-                this.coming = None;
+                this.unread = None;
                 return Poll::Ready(None);
             };
             let end = match Pin::new(incoming).poll_frame(cx) {
@@ -122,21 +122,21 @@ impl Body for RequestBody {
                     Some(Err(RequestBodyError::Idle))
                 }
             };
-            this.coming = None;
+            this.unread = None;
             return Poll::Ready(end);
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        self.coming.as_ref().is_none_or(|coming| {
-            coming.again.is_empty() && coming.incoming.as_ref().is_none_or(ClientBody::is_end_stream)
+        self.unread.as_ref().is_none_or(|unread| {
+            unread.again.is_empty() && unread.incoming.as_ref().is_none_or(ClientBody::is_end_stream)
         })
     }
 
     fn size_hint(&self) -> SizeHint {
-        let Some(coming) = &self.coming else { return SizeHint::with_exact(0) };
-        let again = coming.again.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
-        let left = coming.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ClientBody::size_hint);
+        let Some(unread) = &self.unread else { return SizeHint::with_exact(0) };
+        let again = unread.again.iter().map(|bytes| bytes.len() as u64).sum::<u64>();
+        let left = unread.incoming.as_ref().map_or_else(|| SizeHint::with_exact(0), ClientBody::size_hint);
         left.exact().map_or(left, |left| SizeHint::with_exact(left + again))
     }
 }

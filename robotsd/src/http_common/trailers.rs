@@ -35,13 +35,13 @@ pub(crate) fn of_response(name: &str) -> bool {
     // who may read it.
     !(name.starts_with("content-")
         || name.starts_with("access-control-")
-        || OF_HEAD.binary_search(&name).is_ok()
+        || HEAD_ONLY.binary_search(&name).is_ok()
         || fields::is_hop_by_hop(name))
 }
 
 /// Names of fields that may be only in a head: fields for framing, routing, request modifiers,
 /// authentication, control data, caching and cookies. Sorted.
-const OF_HEAD: &[&str] = &[
+const HEAD_ONLY: &[&str] = &[
     "accept",
     "accept-charset",
     "accept-encoding",
@@ -97,11 +97,11 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_6_5_1_what_belongs_in_a_head_is_no_trailer() {
-        assert!(OF_HEAD.is_sorted());
+    fn rfc_9110_6_5_1_fields_that_belong_in_a_head_are_removed_from_trailers() {
+        assert!(HEAD_ONLY.is_sorted());
         let others = "content-length content-type content-encoding content-range content-security-policy \
             transfer-encoding connection te trailer upgrade keep-alive proxy-authorization";
-        for name in OF_HEAD.iter().copied().chain(others.split(' ')) {
+        for name in HEAD_ONLY.iter().copied().chain(others.split(' ')) {
             assert!(kept(of_request, &[name]).is_empty(), "{name}");
             assert!(kept(of_response, &[name]).is_empty(), "{name}");
         }
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_makes_nothing_up_in_trailers_either() {
+    fn forged_fields_are_removed_from_request_trailers() {
         for name in
             ["robots-verdict", "x-forwarded-host", "x_real_ip", "forwarded", "cf-connecting-ip", "x-original-url"]
         {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_is_bounded() {
+    fn a_trailer_section_with_too_many_fields_is_rejected() {
         let mut trailers = HeaderMap::new();
         for at in 0..=FIELDS {
             trailers.append(HeaderName::try_from(format!("x-{at}")).unwrap(), HeaderValue::from_static("1"));

@@ -137,7 +137,7 @@ mod tests {
     const HOUR: Duration = Duration::from_secs(3600);
 
     #[tokio::test]
-    async fn octets_of_one_side_are_not_held_back_until_more_follow() {
+    async fn a_tunnel_forwards_bytes_without_waiting_for_more() {
         let (mut one, from) = duplex(1024);
         let (to, mut other) = duplex(1024);
         let moved = AtomicUsize::new(0);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_end_that_cannot_be_sent_has_a_deadline() {
+    async fn the_last_buffered_bytes_of_a_tunnel_must_be_sent_before_a_deadline() {
         let (one, from) = duplex(1024);
         drop(one);
         let (to, _silent) = duplex(1);

@@ -147,7 +147,7 @@ impl Writer {
                         Err(message) => {
                             let message =
                                 format!("{message}; lines are still written to the file that was open before");
-                            self.log.say(LogEvent::AccessLog, message);
+                            self.log.write_message(LogEvent::AccessLog, message);
                         }
                     }
                 }
@@ -165,14 +165,14 @@ impl Writer {
         if dropped > 0 {
             let message =
                 format!("{dropped} requests were not logged: the log could not be written as fast as requests ended");
-            self.log.say(LogEvent::AccessLog, message);
+            self.log.write_message(LogEvent::AccessLog, message);
         }
         if self.lines.is_empty() && self.lost_lines.problem().is_none() {
             return;
         }
         let name = self.path.as_ref().map_or("standard output".into(), |path| path.to_string_lossy());
         if let Some((level, message)) = self.lost_lines.write(&mut self.sink, &self.is_cut, &name, &self.lines) {
-            self.log.say_at(level, LogEvent::AccessLog, message);
+            self.log.write_message_at(level, LogEvent::AccessLog, message);
         }
         self.lines.clear();
     }
@@ -239,7 +239,7 @@ fn write_combined(record: &AccessRecord, privacy: LogPrivacy, out: &mut Vec<u8>)
 /// Formats the time of a record, such as `21/Nov/2026:06:25:38 +0000`.
 fn time(record: &AccessRecord) -> String {
     // `date` has the format `Sat, 21 Nov 2026 06:25:38 GMT`.
-    let date = date::http(record.at);
+    let date = date::http_date(record.at);
     let mut words = date.split(' ').skip(1);
     let mut word = || words.next().unwrap_or_default();
     format!("{}/{}/{}:{} +0000", word(), word(), word(), word())

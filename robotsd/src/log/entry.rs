@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_event_is_one_line_whatever_a_client_sends() {
+    fn one_event_is_one_printable_line_regardless_of_what_a_client_sends() {
         let entry = LogEntry {
             agent: Some("Evil\nBot \x1b[31m\""),
             path: Some("/a\r\nb\u{9b}31m\u{202e}".into()),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn json_escapes_what_it_writes() {
+    fn json_log_lines_are_valid_json_for_every_character() {
         let every: String = ('\0'..='\u{300}').chain('\u{2000}'..='\u{2100}').chain(['\u{1f916}']).collect();
         let entry = LogEntry {
             site: Some(&every),

@@ -47,7 +47,7 @@ impl Log {
 
     /// Creates a log without output: no thread takes lines from its queue. When the queue is full,
     /// new lines are dropped.
-    pub(crate) fn nowhere() -> Self {
+    pub(crate) fn without_output() -> Self {
         Self { format: LogFormat::default(), queue: Arc::new(OpenQueue(Arc::default())) }
     }
 
@@ -60,15 +60,15 @@ impl Log {
         self.queue.0.push(&entry.to_line(self.format, fields));
     }
 
-    pub(crate) fn say(&self, event: LogEvent, message: impl Into<String>) {
-        self.say_at(event.level(), event, message);
+    pub(crate) fn write_message(&self, event: LogEvent, message: impl Into<String>) {
+        self.write_message_at(event.level(), event, message);
     }
 
-    pub(crate) fn say_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
+    pub(crate) fn write_message_at(&self, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, message: Some(message.into()), ..LogEntry::now(event) });
     }
 
-    pub(crate) fn say_of(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
+    pub(crate) fn write_site_message(&self, site: &str, level: LogLevel, event: LogEvent, message: impl Into<String>) {
         self.write(&LogEntry { level, site: Some(site), message: Some(message.into()), ..LogEntry::now(event) });
     }
 
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_out_in_order_and_what_is_too_many_is_counted() {
+    fn queued_lines_keep_their_order_and_lines_beyond_the_limit_are_counted() {
         let queue = Queue::default();
         for line in 0..MAX_QUEUED_LINES + 3 {
             queue.push(&format!("{line}\n"));
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_a_full_disk_does_not_take_are_counted_and_the_next_is_a_line_of_its_own() {
+    fn lines_lost_on_a_full_disk_are_counted_and_never_joined_to_the_next_line() {
         let (lost, is_cut) = (LostLines::default(), Mutex::new(false));
         let mut disk = Disk { room: 6, written: Vec::new() };
         let why = format!(
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_are_redacted_unless_asked_for() {
+    fn queries_are_redacted_by_default() {
         for (query, want) in [
             (QueryLogging::Keep, "/x?q=secret&word&b="),
             (QueryLogging::Redact, "/x?q=…&…&…"),
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_truncated_unless_asked_for() {
+    fn addresses_are_truncated_by_default() {
         let with = |address| LogPrivacy { address, ..LogPrivacy::default() };
         for (address, want) in [
             ("192.0.2.77", "192.0.2.0/24"),

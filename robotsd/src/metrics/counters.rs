@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn responses_beyond_the_bound_are_counted_together() {
+    fn responses_beyond_the_limit_of_keys_are_counted_together() {
         let mut counts = BTreeMap::new();
         for _ in 0..2 {
             for code in 100..1000 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_method_is_one_of_a_few_words() {
+    fn unknown_methods_have_the_label_other() {
         for (method, want) in [("GET", "GET"), ("TRACE", "TRACE"), ("PROPFIND", "_OTHER"), ("get", "_OTHER")] {
             let label = MethodLabel::from(&Method::from_bytes(method.as_bytes()).unwrap());
             assert_eq!(ResponseKey::new(0, label, StatusCode::OK).method(), want);

@@ -53,18 +53,18 @@ impl Exposition {
         text.end_metric(1);
     }
 
-    pub(crate) fn holds(&mut self, family: &Family, labels: Labels<'_>, holds: bool) {
-        self.sample(family, labels, u8::from(holds));
+    pub(crate) fn flag(&mut self, family: &Family, labels: Labels<'_>, flag: bool) {
+        self.sample(family, labels, u8::from(flag));
     }
 
     /// Adds a sample with a time, in seconds since 1970. Omits times before 1970.
-    pub(crate) fn moment(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
+    pub(crate) fn timestamp(&mut self, family: &Family, labels: Labels<'_>, at: SystemTime) {
         if let Ok(since) = at.duration_since(SystemTime::UNIX_EPOCH) {
             self.sample(family, labels, since.as_secs_f64());
         }
     }
 
-    pub(crate) fn each_word<W: AsRef<str>>(
+    pub(crate) fn samples_by_label<W: AsRef<str>>(
         &mut self,
         family: &Family,
         labels: Labels<'_>,
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_in_one_piece_and_has_the_types_of_its_format() {
+    fn the_series_of_a_family_are_contiguous_and_have_the_types_of_the_format() {
         let text = exposition(ExpositionFormat::Text).finish();
         let wanted = "# TYPE robotsd_decisions_total counter\n\
                       robotsd_decisions_total{site=\"a\\\"b\\\\c\\nd\",outcome=\"refused\"} 17\n\
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_holds_those_before_it() {
+    fn a_bucket_includes_the_counts_of_all_smaller_buckets() {
         let text = exposition(ExpositionFormat::Text).finish();
         for line in ["le=\"2.5e-07\"} 0", "le=\"5e-07\"} 1", "le=\"0.001\"} 1", "le=\"+Inf\"} 1"] {
             assert!(text.contains(&format!("robotsd_decision_duration_seconds_bucket{{{line}\n")), "{line}: {text}");
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_past_the_bound_is_left_out_from_the_end_and_counted() {
+    fn series_beyond_the_limit_are_dropped_from_the_end_and_counted() {
         let text = exposition(ExpositionFormat::Text).finish_within(5);
         assert!(text.contains("robotsd_metrics_series 5\n"), "{text}");
         // Fourteen series are dropped: one of the two decision series, and the thirteen series of
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_ends_with_its_unit_and_stands_for_one_family() {
+    fn family_names_end_with_their_unit_and_each_family_has_its_own_place() {
         for (place, family) in ALL.iter().enumerate() {
             assert!(family.unit.is_empty() || family.name.ends_with(&format!("_{}", family.unit)), "{}", family.name);
             assert!(!family.name.ends_with("_total") && !family.name.ends_with("_info"), "{}", family.name);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_the_preferred_one_that_there_is() {
+    fn the_exposition_format_is_the_available_one_that_the_client_prefers() {
         use ExpositionFormat::{OpenMetrics, Text};
         for (lines, want) in [
             (&[][..], Text),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_for_those_who_ask_for_it() {
+    fn gzip_is_used_only_if_the_client_prefers_it() {
         for (lines, want) in [
             (&[][..], false),
             (&["gzip"], true),

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_in_its_bucket_and_what_is_longer_in_the_last() {
+    fn a_bucket_includes_its_bound_and_longer_durations_are_in_the_last_bucket() {
         let mut histogram = Histogram::new(&DECISION_BUCKETS);
         for nanoseconds in [0, 100, 101, 1_000_000, 1_000_001] {
             histogram.observe(Duration::from_nanos(nanoseconds));
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_is_written_as_it_is() {
+    fn the_written_form_of_a_bound_equals_its_value() {
         for (nanoseconds, written) in DECISION_BUCKETS.iter().chain(HTTP_BUCKETS.iter()) {
             let seconds: f64 = written.parse().unwrap();
             assert_eq!((seconds * 1e9).round() as u64, *nanoseconds, "{written}");

@@ -29,26 +29,26 @@ fn memory_of_page(page: &Page) -> usize {
 }
 
 /// Pages of one site. If there are more than [`MAX_PAGES`] pages, or if the pages take more than
-/// `room` bytes, only every second page is kept, then every fourth, and so on. The kept pages are
-/// therefore a sample of the whole list, not only of its beginning.
+/// `max_memory` bytes, only every second page is kept, then every fourth, and so on. The kept pages
+/// are therefore a sample of the whole list, not only of its beginning.
 #[derive(Debug)]
 pub(crate) struct PageSet {
     pages: Vec<Page>,
     /// Memory that the pages take, in bytes.
     memory: usize,
     /// Maximum memory for the pages, in bytes.
-    room: usize,
+    max_memory: usize,
     /// Interval of kept pages: every `stride`-th page is kept.
     stride: usize,
     /// Number of pages found, including pages that were not kept.
     pub(super) found: usize,
-    pub(super) of_others: usize,
+    pub(super) on_other_hosts: usize,
 }
 
 impl PageSet {
-    /// Creates an empty set for at most `room` bytes of memory.
-    pub(crate) const fn within(room: usize) -> Self {
-        Self { pages: Vec::new(), memory: 0, room, stride: 1, found: 0, of_others: 0 }
+    /// Creates an empty set for at most `max_memory` bytes of memory.
+    pub(crate) const fn within(max_memory: usize) -> Self {
+        Self { pages: Vec::new(), memory: 0, max_memory, stride: 1, found: 0, on_other_hosts: 0 }
     }
 
     /// Adds the page of a URL if it is on a host of the site. URLs on other hosts are only counted.
@@ -56,7 +56,7 @@ impl PageSet {
         if url.host().is_none_or(|host| hosts.has(host)) {
             self.add_target(url.path());
         } else {
-            self.of_others += 1;
+            self.on_other_hosts += 1;
         }
     }
 
@@ -75,12 +75,12 @@ impl PageSet {
         let page = Page::new(target);
         self.memory += memory_of_page(&page);
         self.pages.push(page);
-        while self.pages.len() > MAX_PAGES || (self.memory > self.room && !self.pages.is_empty()) {
-            self.thin();
+        while self.pages.len() > MAX_PAGES || (self.memory > self.max_memory && !self.pages.is_empty()) {
+            self.drop_every_second();
         }
     }
 
-    fn thin(&mut self) {
+    fn drop_every_second(&mut self) {
         if self.pages.len() == 1 {
             self.pages.clear();
         }
@@ -130,7 +130,7 @@ impl OwnHosts {
 
     /// Returns a message about the first sitemap on another host, which the gate does not read.
     /// `None` if all sitemaps are on hosts of the site.
-    pub(crate) fn sitemap_elsewhere(&self, robots: &RobotsTxt) -> Option<String> {
+    pub(crate) fn foreign_sitemap_message(&self, robots: &RobotsTxt) -> Option<String> {
         self.sitemaps_of(robots).1.first().map(|url| format!("the sitemap {url} is not on a host of the site"))
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn read_urls(path: &Path, read: ReadInput, hosts: &[String]) -> Resul
             TargetUrl::parse(target).map_err(|error| format!("{}:{}:{column}: {error}", path.display(), number + 1))?;
         pages.add(&url, &hosts);
     }
-    match (pages.found, pages.of_others) {
+    match (pages.found, pages.on_other_hosts) {
         (0, 0) => Err(format!("{}: the list contains no pages", path.display())),
         (0, _) => Err(format!("{}: all pages in this list are on other hosts", path.display())),
         _ => Ok(pages.into_pages()),
@@ -164,9 +164,9 @@ mod tests {
     use crate::input;
 
     #[test]
-    fn long_pages_are_thinned_to_the_room_there_is() {
-        let pages = |room: usize| {
-            let mut set = PageSet::within(room);
+    fn long_pages_are_thinned_to_fit_the_memory_limit() {
+        let pages = |max_memory: usize| {
+            let mut set = PageSet::within(max_memory);
             (0..12_500).for_each(|number| set.add_target(format!("/{number:0>2047}").as_bytes()));
             set.into_pages()
         };
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_pages_than_a_sitemap_may_have_every_second_is_kept() {
+    fn every_second_page_of_a_too_long_sitemap_is_kept() {
         let kept = |count: usize| {
             let mut set = PageSet::within(usize::MAX);
             (0..count).for_each(|number| set.add_target(format!("/{number}").as_bytes()));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_watches_nothing_says_so() {
+    fn a_list_without_pages_of_the_site_is_an_error() {
         let error = read("# none\n\n").unwrap_err();
         assert!(error.ends_with("urls.txt: the list contains no pages"), "{error}");
         let error = read("https://www.shop.test/\n").unwrap_err();
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_named_with_its_line() {
+    fn the_error_for_an_invalid_entry_contains_its_line_and_column() {
         let error = read("/news/\n  news/today\n").unwrap_err();
         assert!(error.contains("urls.txt:2:3: \"news/today\""), "{error}");
         let error = read_urls(Path::new("/none/urls.txt"), input::read, &[]).unwrap_err();

@@ -11,7 +11,7 @@ use quick_xml::{Reader, XmlVersion};
 use super::sitemap_text::{LineColumn, SitemapFault, SitemapText};
 
 /// Maximum nesting of elements. Real sitemaps have only a few levels.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Maximum length of a location, in bytes; longer locations are truncated.
 pub(super) const MAX_LOCATION_LENGTH: usize = 4096;
@@ -74,7 +74,7 @@ fn is_url(text: &[u8]) -> bool {
 fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Result<(), SitemapFault> {
     let mut reader = Reader::from_reader(text);
     let mut buffer = Vec::new();
-    let mut within: Vec<Option<Located>> = Vec::new();
+    let mut open_elements: Vec<Option<Located>> = Vec::new();
     let mut location: Option<(Listed, Vec<u8>)> = None;
     let mut is_sitemap = false;
     // Encoding that the document declares; `None` if it is compatible with UTF-8.
@@ -85,12 +85,12 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
         let event = reader.read_event_into(&mut buffer);
         let text = reader.get_ref();
         let event = event.map_err(|error| match error {
-            quick_xml::Error::Io(error) => SitemapFault::of_reading(&error),
+            quick_xml::Error::Io(error) => SitemapFault::from_io_error(&error),
             error => SitemapFault::at(text.part, &error),
         })?;
-        let parent = within.last().copied().flatten();
+        let parent = open_elements.last().copied().flatten();
         if let Event::Empty(element) | Event::Start(element) = &event {
-            is_sitemap |= within.is_empty() && is_root(element);
+            is_sitemap |= open_elements.is_empty() && is_root(element);
             if let Some(link) = link_of_entry(parent, element) {
                 check_encoding(&link, encoding.as_deref(), text.part)?;
                 list(Listed::Page, link.trim_ascii().as_bytes());
@@ -111,9 +111,9 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     (Some(Located::Sitemap), "loc") => Some((Listed::Sitemap, Vec::new())),
                     _ => location,
                 };
-                within.push(Located::of(&element));
-                if within.len() > DEEPEST {
-                    let message = format_args!("elements are nested more than {DEEPEST} levels deep");
+                open_elements.push(Located::of(&element));
+                if open_elements.len() > MAX_DEPTH {
+                    let message = format_args!("elements are nested more than {MAX_DEPTH} levels deep");
                     return Err(SitemapFault::at(text.place, &message));
                 }
                 // The parser stores the names of open elements, so their length must be limited.
@@ -123,7 +123,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                 }
             }
             Event::End(_) => {
-                within.pop();
+                open_elements.pop();
                 if let Some((listed, url)) = location.take() {
                     list(listed, url.trim_ascii());
                 }
@@ -141,7 +141,7 @@ fn read_xml(text: SitemapText<'_>, list: &mut impl FnMut(Listed, &[u8])) -> Resu
                     "the document is not a sitemap: write <urlset> or <sitemapindex>, or give an RSS or Atom feed";
                 return Err(SitemapFault::of_document(&message));
             }
-            Event::Eof if within.is_empty() => return Ok(()),
+            Event::Eof if open_elements.is_empty() => return Ok(()),
             Event::Eof => {
                 return Err(SitemapFault::at(
                     text.place,
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_and_sitemaps_are_told_apart_and_other_locations_are_neither() {
+    fn pages_and_sitemaps_are_distinguished_and_other_locations_are_ignored() {
         let xml = "\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- made -->\n\
             <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\" xmlns:image=\"http://www.google.com/schemas/sitemap-image/1.1\">\
             <url>\n<loc>\n https://a.example/?a=1&amp;b=&#50; </loc><lastmod>2026-05-01</lastmod>\
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_ones_are_unpacked_within_a_bound() {
+    fn compressed_sitemaps_are_decompressed_up_to_a_size_limit() {
         let good = packed(b"<urlset><url><loc>https://a.example/</loc></url></urlset>");
         assert_eq!((listed(&good[..]).0.len(), listed(&good[..]).1), (1, Ok(())));
         let bomb = listed(&packed(&vec![b' '; MAX_BYTES + 1])[..]).1;
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sitemap_is_named_with_its_place() {
+    fn the_error_for_an_invalid_sitemap_contains_its_place() {
         for (bytes, want) in [
             (
                 &b"<html><body>404</body></html>"[..],
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_that_is_not_at_the_beginning_is_named_with_its_place() {
+    fn the_error_for_a_misplaced_xml_declaration_contains_its_place() {
         let rest = "<?xml version=\"1.0\"?><urlset><url><loc>https://a.example/</loc></url></urlset>";
         for (before, place) in
             [("\n", "2:1"), ("\u{feff} \r\n ", "2:2"), ("<!-- made -->", "1:14"), ("<br/>\n", "2:1"), (rest, "1:79")]
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_in_another_encoding_is_refused_and_other_text_is_not() {
+    fn a_location_in_another_encoding_is_refused_but_other_content_may_use_it() {
         let document = |declared: &str, before: &[u8], loc: &[u8]| {
             let declaration = format!("<?xml version=\"1.0\"{declared}?>\n<urlset><url><x>");
             let parts = [declaration.as_bytes(), before, b"</x><loc>https://a.example/", loc, b"</loc></url></urlset>"];
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_would_cost_much_costs_little() {
+    fn hostile_documents_cannot_use_much_memory() {
         let deep = listed("<a>".repeat(100_000).as_bytes()).1;
         assert_eq!(deep, Err("s.xml:1:100: elements are nested more than 32 levels deep".to_owned()));
         // Entities that a document declares are not expanded, including external entities.
@@ -400,7 +400,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sitemap_that_arrives_in_pieces_lists_the_same(
+        fn a_sitemap_that_arrives_in_pieces_lists_the_same_locations(
             parts in prop::collection::vec(prop::sample::select(&[
                 "<urlset>", "</urlset>", "<sitemapindex>", "<url>", "</url>", "<sitemap>", "</sitemap>", "<loc>", "</loc>", "<rss>", "<item>",
                 "<link>", "</link>", "<feed><entry><link href=\"/a&amp;b\"/>", "https://a.example/\u{e9}", "http://", "\n", "\r\n", " ",
@@ -426,7 +426,7 @@ mod tests {
         }
 
         #[test]
-        fn octets_of_any_kind_become_the_text_that_they_are_as_a_whole(
+        fn bytes_that_arrive_in_pieces_are_decoded_in_the_same_way_as_the_whole(
             bytes in prop::collection::vec(prop::sample::select(&b"a\n\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80\xFF\xED\xA0"[..]), 4..60),
             lengths in prop::collection::vec(1_usize..5, 1..4),
         ) {
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_of_feeds_count_and_their_other_links_do_not() {
+    fn the_page_links_of_feeds_are_listed_and_other_links_are_ignored() {
         let rss = "<rss version=\"2.0\" xmlns:atom=\"http://www.w3.org/2005/Atom\"><channel><link>https://a.example/</link>\
             <atom:link href=\"https://a.example/feed\" rel=\"self\"/><item><title>x</title><link>https://a.example/1?a&amp;b</link>\
             <guid>https://a.example/?p=1</guid><enclosure url=\"https://a.example/1.mp3\"/></item></channel></rss>";

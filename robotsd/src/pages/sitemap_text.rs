@@ -6,8 +6,8 @@ use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use crate::input::{AtMost, TooManyBytes, Unpacked};
-use crate::render::{cut, printable};
+use crate::input::{AtMost, DecoderReader, TooManyBytes};
+use crate::render::{printable, truncated};
 
 /// Size of the read buffer, in bytes.
 const BUFFER: usize = 32 << 10;
@@ -36,7 +36,7 @@ pub(super) struct SitemapText<'a> {
     /// Position of the beginning of the current tag, comment, text or CDATA section, and the number
     /// of its bytes that have been consumed.
     pub(super) part: LineColumn,
-    of_part: usize,
+    part_bytes: usize,
 }
 
 impl<'a> SitemapText<'a> {
@@ -49,7 +49,7 @@ impl<'a> SitemapText<'a> {
                 let bytes = MultiGzDecoder::new(Cursor::new(head).chain(bytes));
                 let named =
                     |error| SitemapFault::of_document(&format_args!("the sitemap cannot be decompressed: {error}"));
-                Box::new(AtMost::new(Unpacked { bytes, named }, MAX_BYTES))
+                Box::new(AtMost::new(DecoderReader { bytes, named }, MAX_BYTES))
             }
             _ => Box::new(Cursor::new(head).chain(bytes)),
         };
@@ -64,14 +64,14 @@ impl<'a> SitemapText<'a> {
             _ => {}
         }
         let bytes = Box::new(Cursor::new(std::mem::take(&mut raw)).chain(bytes));
-        let (is_at_end, fault, text, consumed, of_part) = Default::default();
-        Ok(Self { bytes, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), of_part })
+        let (is_at_end, fault, text, consumed, part_bytes) = Default::default();
+        Ok(Self { bytes, raw, is_at_end, fault, text, consumed, place: (1, 1), part: (1, 1), part_bytes })
     }
 
     /// Begins a part (a tag, comment, text or CDATA section). Reading fails if the part is longer
     /// than [`MAX_PART_BYTES`].
     pub(super) const fn begin_part(&mut self) {
-        (self.part, self.of_part) = (self.place, 0);
+        (self.part, self.part_bytes) = (self.place, 0);
     }
 
     /// Skips white space. Returns the next byte without consuming it; `None` at the end of the
@@ -101,7 +101,7 @@ impl<'a> SitemapText<'a> {
     /// Reads more bytes, and decodes all complete characters. The buffer is always filled, because
     /// quick-xml parses a document type differently at the end of a buffer. With partly filled
     /// buffers, the result would depend on the size of network packets.
-    fn read_on(&mut self) -> io::Result<()> {
+    fn refill(&mut self) -> io::Result<()> {
         self.text.clear();
         self.consumed = 0;
         let mut filled = self.raw.len();
@@ -123,13 +123,13 @@ impl<'a> SitemapText<'a> {
 
 impl BufRead for SitemapText<'_> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.of_part > MAX_PART_BYTES {
+        if self.part_bytes > MAX_PART_BYTES {
             let message =
                 format_args!("a tag, comment or text is longer than {limit} MiB", limit = MAX_PART_BYTES >> 20);
             return Err(io::Error::other(SitemapFault::at(self.part, &message)));
         }
         if self.consumed == self.text.len() {
-            self.read_on()?;
+            self.refill()?;
         }
         Ok(&self.text[self.consumed..])
     }
@@ -143,7 +143,7 @@ impl BufRead for SitemapText<'_> {
             self.place.1 += characters(consumed);
         }
         self.consumed += amount;
-        self.of_part += amount;
+        self.part_bytes += amount;
     }
 }
 
@@ -170,8 +170,8 @@ fn decode(bytes: &[u8], is_end: bool, text: &mut Vec<u8>) -> usize {
     while let Some(chunk) = chunks.next() {
         text.extend_from_slice(chunk.valid().as_bytes());
         let invalid = chunk.invalid();
-        let may_go_on = || std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
-        if chunks.peek().is_none() && !is_end && may_go_on() {
+        let is_incomplete = || std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+        if chunks.peek().is_none() && !is_end && is_incomplete() {
             return invalid.len();
         }
         if !invalid.is_empty() {
@@ -215,10 +215,10 @@ impl SitemapFault {
 
     /// Converts an error that occurred while reading: an exceeded limit, a syntax error, or an
     /// error of the source.
-    pub(super) fn of_reading(error: &io::Error) -> Self {
+    pub(super) fn from_io_error(error: &io::Error) -> Self {
         match error.get_ref().and_then(|cause| cause.downcast_ref::<Self>()) {
             Some(fault) => fault.clone(),
-            None if TooManyBytes::is_in(error) => Self::TooLarge,
+            None if TooManyBytes::is_cause_of(error) => Self::TooLarge,
             None => Self::of_document(error),
         }
     }
@@ -234,12 +234,12 @@ impl SitemapFault {
 
 impl From<io::Error> for SitemapFault {
     fn from(error: io::Error) -> Self {
-        Self::of_reading(&error)
+        Self::from_io_error(&error)
     }
 }
 
 fn shown(message: &dyn fmt::Display) -> String {
-    cut(&printable(message.to_string()), MAX_SHOWN_LENGTH)
+    truncated(&printable(message.to_string()), MAX_SHOWN_LENGTH)
 }
 
 #[cfg(test)]
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_of_a_stranger_is_short_and_safe_to_print() {
+    fn a_fault_message_with_foreign_content_is_short_and_safe_to_print() {
         let fault = SitemapFault::at((2, 3), &"</\u{1b}[31m>");
         assert_eq!(fault.in_document(&"s.xml"), "s.xml:2:3: </\\u{1b}[31m>");
         assert_eq!(fault.to_string(), "line 2, column 3: </\\u{1b}[31m>");

@@ -17,10 +17,10 @@ use crate::target_url::TargetUrl;
 pub(super) const MAX_SITEMAPS: usize = 200;
 
 /// Maximum nesting of sitemaps. The protocol allows two levels: an index and its sitemaps.
-const DEEPEST: usize = 3;
+const MAX_DEPTH: usize = 3;
 
 /// Maximum number of problems in a message; further problems are only counted.
-const NAMED: usize = 3;
+const MAX_NAMED_PROBLEMS: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq, derive_more::Display)]
 pub(crate) enum SitemapSource {
@@ -40,9 +40,9 @@ pub(crate) struct SitemapWalk<'a> {
 }
 
 impl<'a> SitemapWalk<'a> {
-    /// Creates a walk that uses at most `room` bytes of memory to store the listed pages.
-    pub(crate) fn within(hosts: &'a OwnHosts, room: usize) -> Self {
-        Self { hosts, pages: PageSet::within(room), read: 0, left_out: 0, problems: Vec::new() }
+    /// Creates a walk that uses at most `max_memory` bytes of memory to store the listed pages.
+    pub(crate) fn within(hosts: &'a OwnHosts, max_memory: usize) -> Self {
+        Self { hosts, pages: PageSet::within(max_memory), read: 0, left_out: 0, problems: Vec::new() }
     }
 
     /// Reads the sitemaps in `roots`. Also reads the sitemaps that are listed in these sitemaps and
@@ -65,7 +65,7 @@ impl<'a> SitemapWalk<'a> {
                 }
             };
             let (pages, hosts) = (&mut self.pages, self.hosts);
-            let before = (pages.found, pages.of_others);
+            let before = (pages.found, pages.on_other_hosts);
             let listed = read_sitemap(bytes, |listed, url| match listed {
                 Listed::Page => {
                     if let Ok(url) = TargetUrl::parse(url) {
@@ -75,7 +75,7 @@ impl<'a> SitemapWalk<'a> {
                 Listed::Sitemap => {
                     let url = std::str::from_utf8(url).ok().and_then(|url| url.parse::<FetchUrl>().ok());
                     let is_own = |url: &FetchUrl| hosts.has(url.authority().as_bytes());
-                    if let Some(url) = url.filter(|url| depth + 1 < DEEPEST && is_own(url)) {
+                    if let Some(url) = url.filter(|url| depth + 1 < MAX_DEPTH && is_own(url)) {
                         queue.add(depth + 1, SitemapSource::Url(url));
                     }
                 }
@@ -84,7 +84,7 @@ impl<'a> SitemapWalk<'a> {
                 self.problems.push(fault.in_document(&source));
                 continue;
             }
-            if pages.found == before.0 && pages.of_others > before.1 {
+            if pages.found == before.0 && pages.on_other_hosts > before.1 {
                 self.problems.push(format!("{source}: all pages in this sitemap are on other hosts"));
             }
             self.read += 1;
@@ -93,9 +93,9 @@ impl<'a> SitemapWalk<'a> {
     }
 
     pub(crate) fn problem(&self) -> Option<String> {
-        let mut parts: Vec<String> = self.problems.iter().take(NAMED).cloned().collect();
-        if self.problems.len() > NAMED {
-            parts.push(format!("and {} more", self.problems.len() - NAMED));
+        let mut parts: Vec<String> = self.problems.iter().take(MAX_NAMED_PROBLEMS).cloned().collect();
+        if self.problems.len() > MAX_NAMED_PROBLEMS {
+            parts.push(format!("and {} more", self.problems.len() - MAX_NAMED_PROBLEMS));
         }
         if self.left_out > 0 {
             parts.push(format!(
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_leads_to_its_sitemaps_on_own_hosts_and_no_further() {
+    fn an_index_leads_only_to_new_sitemaps_on_hosts_of_the_site() {
         let hosts = hosts();
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let mut fetched = Vec::new();
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pages_are_thinned_evenly() {
+    fn many_pages_are_thinned_evenly_across_sitemaps() {
         let hosts = hosts();
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let sections = ["news", "shop", "guide"];
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_named_and_the_rest_counts() {
+    fn unreadable_sitemaps_are_reported_and_the_other_sitemaps_are_used() {
         let hosts = hosts();
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let roots =
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_without_end_ends() {
+    fn the_number_of_fetched_sitemaps_is_limited() {
         let hosts = hosts();
         let mut walk = SitemapWalk::within(&hosts, usize::MAX);
         let mut fetched = 0;

@@ -12,7 +12,7 @@ use tower_robots::rules::RobotsTxt;
 const MAX_REPEATED_BYTES: usize = 4 << 10;
 
 /// Estimated size of an edit without its replacement, in bytes.
-const EDIT: usize = 32;
+const EDIT_BYTES: usize = 32;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Checked<'a> {
@@ -47,5 +47,5 @@ impl<'a> Checked<'a> {
 }
 
 fn is_short(fix: &Fix) -> bool {
-    fix.edits.iter().map(|edit| EDIT + edit.replacement.len()).sum::<usize>() <= MAX_REPEATED_BYTES
+    fix.edits.iter().map(|edit| EDIT_BYTES + edit.replacement.len()).sum::<usize>() <= MAX_REPEATED_BYTES
 }

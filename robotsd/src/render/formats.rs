@@ -185,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_a_command_is_escaped() {
+    fn characters_that_end_a_workflow_command_are_escaped() {
         let want = "::error file=a%2Cb%3Ac\\n,line=2,col=11,title=path-without-slash::\"100%25\" begins with neither \"/\" nor \"*\", so it matches no path%0Ahelp: write \"/100%25\"%0Asee https://docs.rs/tower-robots/latest/tower_robots/docs/lints/#path-without-slash\n";
         assert_eq!(written(github, "a,b:c\n", b"User-agent: *\nDisallow: 100%\n"), want);
     }
 
     #[test]
-    fn a_fix_is_its_edits() {
+    fn a_fix_is_written_as_its_edits_and_safety() {
         let with_fixes = |out: &mut Vec<u8>, checked: Checked<'_>| {
             let report = checked.report.clone().with_fixes(checked.robots, &Options::new());
             json(out, Checked { report: &report, ..checked })
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_an_object_on_one_line() {
+    fn a_finding_is_a_json_object_on_one_line() {
         let want = concat!(
             r#"{"file":"a\nb","code":"path-without-slash","severity":"error","line":2,"column":11,"#,
             r#""span":{"start":24,"end":26},"message":"\"a\\u{1b}\" begins with neither \"/\" nor \"*\", so it matches "#,
@@ -214,14 +214,14 @@ mod tests {
     }
 
     #[test]
-    fn code_of_a_message_is_the_text_and_not_how_it_is_quoted() {
+    fn quoted_code_in_a_message_is_unquoted_in_markdown() {
         let text = "a\\b \"c\"\u{202e}";
         let want = format!("{} is odd", markdown_code("a\\b \"c\"\\u{202e}"));
         assert_eq!(markdown_text(&format!("{text:?} is odd")), want);
     }
 
     #[test]
-    fn a_finding_is_a_row_with_a_link() {
+    fn a_finding_is_a_markdown_row_with_a_link() {
         let text = written(markdown, "robots.txt", b"User-agent: *\nDisallow: private/\n");
         let row = text.lines().nth(4).expect("a row");
         assert!(text.starts_with("`robots.txt`: 1 error\n\n| line | | finding |\n"), "{text}");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_file_holds_is_code() {
+    fn file_content_appears_only_inside_markdown_code() {
         assert_eq!(markdown_code("a @team | b"), "`a @team \\| b`");
         assert_eq!(markdown_code("a``b`c"), "```a``b`c```");
         assert_eq!(markdown_code("`a"), "`` `a ``");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_is_a_formula_and_none_ends_early() {
+    fn csv_fields_are_quoted_and_never_read_as_formulas() {
         for (field, want) in [
             ("GPTBot", "GPTBot"),
             ("/a?b=c", "/a?b=c"),

@@ -12,14 +12,14 @@ use tower_robots::check::{Finding, Lint, Severity};
 
 use super::checked::Checked;
 use super::printable::{complain, printable, styled_stderr, write_json};
-use super::secrets::{without_passwords, without_secret};
+use super::secrets::{mask_passwords, mask_secret};
 use super::text::{Colour, LineSnippet, help, level, renderer};
 
 /// Problems that at least this many sites share are written only once.
-const MANY: usize = 4;
+const MIN_SHARED_SITES: usize = 4;
 
 /// Maximum number of further affected sites that a message for people lists.
-const NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
 #[derive(Debug)]
 pub(crate) struct AnswerLint {
@@ -93,20 +93,20 @@ impl FoundProblem {
     /// Creates a problem for a byte range of `text`. If the range spans several lines, only the
     /// first line is shown.
     pub(crate) fn at(severity: Severity, name: &str, text: &str, span: &Range<usize>, message: &str) -> Self {
-        let start = floor(text, span.start);
+        let start = char_boundary_before(text, span.start);
         let line_start = text[..start].rfind('\n').map_or(0, |end| end + 1);
         let line = text[line_start..].split('\n').next().unwrap_or_default().trim_end_matches('\r');
-        let line = without_secret(line);
-        let inside = |at: usize| floor(&line, at.saturating_sub(line_start));
+        let line = mask_secret(line);
+        let inside = |at: usize| char_boundary_before(&line, at.saturating_sub(line_start));
         let number = text[..line_start].matches('\n').count() + 1;
         let column = text[line_start..start].chars().count() + 1;
-        let span = inside(start)..inside(floor(text, span.end.max(start)));
+        let span = inside(start)..inside(char_boundary_before(text, span.end.max(start)));
         Self {
             file: Some(printable(name)),
             line: Some(number),
             column: Some(column),
             shown: Some(ShownLine { line, span }),
-            ..Self::new(severity, without_passwords(message))
+            ..Self::new(severity, mask_passwords(message))
         }
     }
 
@@ -146,7 +146,7 @@ impl FoundProblem {
     }
 
     pub(crate) fn help(self, help: &str) -> Self {
-        Self { help: Some(without_passwords(&printable(help))), ..self }
+        Self { help: Some(mask_passwords(&printable(help))), ..self }
     }
 
     /// Sets the affected site. Removes the name of the site from the key, because other sites may
@@ -211,7 +211,7 @@ pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems
         }
     }
     for mut group in groups {
-        if group.len() >= MANY {
+        if group.len() >= MIN_SHARED_SITES {
             let others: Vec<_> = group.drain(1..).flat_map(|other| other.sites).collect();
             group[0].sites.extend(others);
         }
@@ -222,7 +222,7 @@ pub(crate) fn write_problems(out: &mut impl Write, form: ProblemFormat, problems
 
 fn write(out: &mut impl Write, form: ProblemFormat, mut problem: FoundProblem) -> io::Result<()> {
     let others = problem.sites.get(1..).unwrap_or_default();
-    let mut names: Vec<_> = others.iter().take(NAMED).map(printable).collect();
+    let mut names: Vec<_> = others.iter().take(MAX_NAMED).map(printable).collect();
     if names.len() < others.len() {
         names.push("…".to_owned());
     }
@@ -271,7 +271,7 @@ pub(super) fn github(out: &mut impl Write, checked: Checked<'_>) -> io::Result<(
     for finding in checked.report {
         annotation(out, &FoundProblem::finding(checked.name, finding, String::new()))?;
     }
-    let file = property(&printable(checked.name));
+    let file = escape_property(&printable(checked.name));
     checked.omitted().map_or(Ok(()), |omitted| writeln!(out, "::notice file={file}::{omitted}"))
 }
 
@@ -281,7 +281,7 @@ pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Re
     let FoundProblem { file, line, column, severity, code, message, help, url, .. } = problem;
     let (place, subject) = match (file, line.zip(*column)) {
         (Some(file), Some((line, column))) => {
-            (Some(format!("file={},line={line},col={column}", property(file))), String::new())
+            (Some(format!("file={},line={line},col={column}", escape_property(file))), String::new())
         }
         (Some(url), None) => (None, format!("{url}: ")),
         (None, _) => (None, String::new()),
@@ -292,22 +292,28 @@ pub(super) fn annotation(out: &mut impl Write, problem: &FoundProblem) -> io::Re
         Severity::Warning => "warning",
         Severity::Note => "notice",
     };
-    let help = help.as_ref().map_or_else(String::new, |help| format!("%0Ahelp: {}", data(help)));
-    let see = url.as_ref().map_or_else(String::new, |url| format!("%0Asee {}", data(url)));
-    writeln!(out, "::{command} {}::{}{}{help}{see}", properties.join(","), data(&subject), data(message))
+    let help = help.as_ref().map_or_else(String::new, |help| format!("%0Ahelp: {}", escape_data(help)));
+    let see_url = url.as_ref().map_or_else(String::new, |url| format!("%0Asee {}", escape_data(url)));
+    writeln!(
+        out,
+        "::{command} {}::{}{}{help}{see_url}",
+        properties.join(","),
+        escape_data(&subject),
+        escape_data(message)
+    )
 }
 
-fn data(text: &str) -> String {
+fn escape_data(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
 /// Escapes a property of a workflow command. Commas and colons are escaped, too, because they would
 /// end the property.
-fn property(text: &str) -> String {
-    data(text).replace(':', "%3A").replace(',', "%2C")
+fn escape_property(text: &str) -> String {
+    escape_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-fn floor(text: &str, at: usize) -> usize {
+fn char_boundary_before(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
@@ -316,7 +322,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_is_shown_with_its_line_and_said_on_one() {
+    fn a_problem_is_shown_with_its_source_line_or_as_a_single_line() {
         let text = "a = 1\nmode = \"strict\"\r\nb = 2\n";
         let problem = FoundProblem::at(Severity::Error, "r.toml", text, &(13..21), "no such mode").help("off");
         assert_eq!(problem.to_string(), "r.toml:2:8: no such mode; off");
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_not_shown_however_it_is_written() {
+    fn a_password_is_hidden_in_snippets_and_messages_however_it_is_written() {
         for line in [
             r#"store = "redis://u:hunter2@cache:port""#,
             r#"store = "u:hunter2@redis://cache""#,
@@ -359,16 +365,16 @@ mod tests {
             "write one such as \"redis://10.0.0.5:6379\", or \"rediss://robotsd@cache.internal:6380\" with TLS",
             "\"redis://[::1]:6379/0\" and 'https://shop.example/a:b' and \"rediss://\"",
         ] {
-            assert_eq!(without_passwords(message), message);
+            assert_eq!(mask_passwords(message), message);
         }
         for line in ["when_store = 1", "a = 'https://shop.example/a:b'", "# stores = 2 https://a.example (c@d.example)"]
         {
-            assert_eq!(without_secret(line), line);
+            assert_eq!(mask_secret(line), line);
         }
     }
 
     #[test]
-    fn any_span_of_any_text_can_be_shown() {
+    fn any_span_can_be_shown_without_control_characters() {
         let text = "\u{f6} = \"x\u{1b}\"\n\n[table]\nkey = 1";
         for start in 0..text.len() + 2 {
             for end in [0, start, start + 1, start + 9, usize::MAX] {

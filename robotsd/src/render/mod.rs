@@ -19,11 +19,11 @@ pub(crate) use self::checked::Checked;
 pub(crate) use self::formats::{code_span, csv_row, found, markdown_code, markdown_text};
 pub(crate) use self::found_problem::{AnswerLint, FoundProblem, ProblemFormat, complain_at, write_problems};
 pub(crate) use self::printable::{
-    Printable, complain, cut, is_shown_whole, json_text, plural, printable, printable_path, shell_line, shell_word,
-    short_hash, stderr, stdout, styled_stdout, write_json, write_pretty_json, young_rules,
+    Printable, complain, grace_summary, is_displayed_unchanged, json_text, plural, printable, printable_path,
+    shell_line, shell_word, short_hash, stderr, stdout, styled_stdout, truncated, write_json, write_pretty_json,
 };
 pub(crate) use self::sarif::SarifLog;
-pub(crate) use self::secrets::without_password;
+pub(crate) use self::secrets::mask_password;
 pub(crate) use self::text::{Colour, finding_line, write_one as snippet};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

@@ -46,7 +46,7 @@ pub(crate) fn plural(number: usize, what: &str) -> String {
 
 /// Formats the number of new rules during a grace period, as in
 /// `2 rules are enforced from 2026-11-30T08:00:00Z at the latest`.
-pub(crate) fn young_rules(rules: usize, end: &str) -> String {
+pub(crate) fn grace_summary(rules: usize, end: &str) -> String {
     let what = match rules {
         // If there are no new rules, the new restrictions are crawl delays.
         0 => "new restrictions are".to_owned(),
@@ -57,20 +57,20 @@ pub(crate) fn young_rules(rules: usize, end: &str) -> String {
 }
 
 /// Returns the first `most` characters of `text`, with an ellipsis if there are more.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub(crate) fn truncated(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }
 
-pub(super) fn is_shown(char: char) -> bool {
+pub(super) fn is_printable(char: char) -> bool {
     matches!(char, '"' | '\'' | '\\') || (char.escape_debug().len() == 1 && !looks_blank(char))
 }
 
 /// Reports whether `text` is displayed as it is: no character is escaped or invisible, and none
 /// combines with the preceding text.
-pub(crate) fn is_shown_whole(text: &str) -> bool {
+pub(crate) fn is_displayed_unchanged(text: &str) -> bool {
     let unquoted = text.replace(['"', '\'', '\\'], "_");
     unquoted.escape_debug().eq(unquoted.chars()) && !text.contains(looks_blank)
 }
@@ -104,7 +104,7 @@ pub(super) fn printable_with_span(bytes: &[u8], span: Range<usize>) -> (String, 
             let length = char.len_utf8();
             match char {
                 '\t' => push("    ", length),
-                _ if is_shown(char) => push(char.encode_utf8(&mut [0; 4]), length),
+                _ if is_printable(char) => push(char.encode_utf8(&mut [0; 4]), length),
                 _ if looks_blank(char) => push(&char.escape_unicode().to_string(), length),
                 _ => push(&char.escape_debug().to_string(), length),
             }
@@ -125,17 +125,17 @@ const MAX_STYLE_LENGTH: usize = 24;
 
 /// Returns standard output, buffered. Text is written when the buffer is full, flushed or dropped.
 pub(crate) fn stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
-    BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Terminal))
+    BufWriter::new(PrintableWriter::to(io::stdout().lock(), EscapeMode::Terminal))
 }
 
 /// Returns standard output for snippets. On a terminal, style sequences are not escaped, so quoted
 /// text must be passed through [`printable`] first.
 pub(crate) fn styled_stdout() -> BufWriter<PrintableWriter<StdoutLock<'static>>> {
-    BufWriter::new(PrintableWriter::to(io::stdout().lock(), Form::Styled))
+    BufWriter::new(PrintableWriter::to(io::stdout().lock(), EscapeMode::Styled))
 }
 
 pub(crate) fn stderr() -> PrintableWriter<StderrLock<'static>> {
-    PrintableWriter::to(io::stderr().lock(), Form::Terminal)
+    PrintableWriter::to(io::stderr().lock(), EscapeMode::Terminal)
 }
 
 pub(crate) fn complain(reason: &dyn Display) {
@@ -145,12 +145,12 @@ pub(crate) fn complain(reason: &dyn Display) {
 
 /// Like [`styled_stdout`], but returns standard error.
 pub(super) fn styled_stderr() -> PrintableWriter<StderrLock<'static>> {
-    PrintableWriter::to(io::stderr().lock(), Form::Styled)
+    PrintableWriter::to(io::stderr().lock(), EscapeMode::Styled)
 }
 
 /// Writes a value as one line of JSON, with non-printing characters escaped.
 pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
+    serde_json::to_writer(PrintableWriter { form: EscapeMode::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
 }
 
@@ -164,7 +164,7 @@ pub(crate) fn json_text(value: &(impl Serialize + ?Sized)) -> String {
 /// Writes a value as JSON for people: indented, and on several lines. Escapes the same characters
 /// as [`write_json`].
 pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
-    serde_json::to_writer_pretty(PrintableWriter { form: Form::Json, out: &mut *out }, value)?;
+    serde_json::to_writer_pretty(PrintableWriter { form: EscapeMode::Json, out: &mut *out }, value)?;
     out.write_all(b"\n")
 }
 
@@ -172,12 +172,12 @@ pub(crate) fn write_pretty_json(out: &mut impl Write, value: &impl Serialize) ->
 /// treated as invalid UTF-8.
 #[derive(Debug)]
 pub(crate) struct PrintableWriter<W> {
-    form: Form,
+    form: EscapeMode,
     out: W,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
+enum EscapeMode {
     Raw,
     Terminal,
     /// A terminal. The style sequences in snippets are not escaped.
@@ -186,20 +186,20 @@ enum Form {
 }
 
 impl<W: IsTerminal> PrintableWriter<W> {
-    fn to(out: W, terminal: Form) -> Self {
-        Self { form: if out.is_terminal() { terminal } else { Form::Raw }, out }
+    fn to(out: W, terminal: EscapeMode) -> Self {
+        Self { form: if out.is_terminal() { terminal } else { EscapeMode::Raw }, out }
     }
 }
 
 impl<W: Write> Write for PrintableWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let is_shown = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
+        let is_printable = |byte: &u8| matches!(byte, b'\n' | b' '..=b'~');
         let text = match self.form {
-            Form::Raw => return self.out.write(bytes),
-            _ if bytes.iter().all(is_shown) => return self.out.write(bytes),
-            Form::Terminal => for_terminal(bytes, |_| None),
-            Form::Styled => for_terminal(bytes, style),
-            Form::Json => for_json(bytes),
+            EscapeMode::Raw => return self.out.write(bytes),
+            _ if bytes.iter().all(is_printable) => return self.out.write(bytes),
+            EscapeMode::Terminal => for_terminal(bytes, |_| None),
+            EscapeMode::Styled => for_terminal(bytes, style),
+            EscapeMode::Json => for_json(bytes),
         };
         self.out.write_all(text.as_bytes())?;
         Ok(bytes.len())
@@ -240,7 +240,7 @@ fn style(bytes: &[u8]) -> Option<usize> {
 fn for_json(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for char in String::from_utf8_lossy(bytes).chars() {
-        if is_shown(char) || char == '\n' {
+        if is_printable(char) || char == '\n' {
             text.push(char);
         } else {
             let units = char.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>();
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_that_commands_a_terminal_passes() {
+    fn characters_that_control_a_terminal_are_escaped() {
         assert_eq!(printable(b"a\x1b[31m\0\r\n\x7f"), "a\\u{1b}[31m\\0\\r\\n\\u{7f}");
         assert_eq!(printable("\u{9b}31m \u{202e}"), "\\u{9b}31m \\u{202e}");
         assert_eq!(printable(b"\x9b\xff\"'\\"), "\\x9b\\xff\"'\\");
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_follows_its_octets() {
+    fn a_span_still_covers_its_bytes_after_escaping() {
         let spanned = |bytes: &[u8], span: Range<usize>| {
             let (text, span) = printable_with_span(bytes, span);
             text[span].to_owned()
@@ -300,16 +300,16 @@ mod tests {
         assert_eq!(printable_with_span(b"", 0..0).1, 0..0);
     }
 
-    fn written(form: Form, bytes: &[u8]) -> String {
+    fn written(form: EscapeMode, bytes: &[u8]) -> String {
         let mut out = Vec::new();
         PrintableWriter { form, out: &mut out }.write_all(bytes).expect("a vector takes all");
         String::from_utf8_lossy(&out).into_owned()
     }
 
     #[test]
-    fn nothing_but_styles_commands_a_terminal() {
+    fn all_terminal_sequences_except_styles_are_escaped() {
         // Style sequences can hide text, so they are kept only in snippets.
-        assert_eq!(written(Form::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
+        assert_eq!(written(EscapeMode::Terminal, b"\x1b[8mhidden"), "\\u{1b}[8mhidden");
         for (bytes, want) in [
             ("a\n\tb \u{e9}\n", "a\n\tb \u{e9}\n"),
             ("\x1b[1;91mred\x1b[0m", "\x1b[1;91mred\x1b[0m"),
@@ -317,26 +317,26 @@ mod tests {
             ("\x1b[1;2H\x1b[", "\\u{1b}[1;2H\\u{1b}["),
             ("\u{202e}\u{9b}1m\u{3164}\u{2800}\r\n", "\\u{202e}\\u{9b}1m\\u{3164}\\u{2800}\\r\n"),
         ] {
-            assert_eq!(written(Form::Styled, bytes.as_bytes()), want);
-            assert_eq!(written(Form::Raw, bytes.as_bytes()), bytes);
+            assert_eq!(written(EscapeMode::Styled, bytes.as_bytes()), want);
+            assert_eq!(written(EscapeMode::Raw, bytes.as_bytes()), bytes);
         }
-        assert_eq!(written(Form::Terminal, b"a\xff\n"), "a\\xff\n");
+        assert_eq!(written(EscapeMode::Terminal, b"a\xff\n"), "a\\xff\n");
     }
 
     #[test]
-    fn json_says_the_same_with_characters_that_print() {
+    fn json_contains_only_printable_characters_and_keeps_its_meaning() {
         for text in ["a\u{1b}\"\\\n", "\u{7f}\u{9b}\u{202e}\u{3164}\u{2800}\u{e0041}", "Gr\u{f6}\u{df}e \u{1f916}"] {
             let mut out = Vec::new();
             write_json(&mut out, &text).expect("a vector takes all");
             let json = String::from_utf8(out).expect("text");
             let json = json.strip_suffix('\n').expect("a line");
-            assert!(json.chars().all(is_shown), "{json}");
+            assert!(json.chars().all(is_printable), "{json}");
             assert_eq!(serde_json::from_str::<String>(json).expect("JSON"), text);
         }
     }
 
     #[test]
-    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+    fn shell_words_are_quoted_if_a_shell_would_change_them() {
         for (word, want) in [
             ("shop.example:8080", "shop.example:8080"),
             ("", "''"),

@@ -48,12 +48,13 @@ impl SarifLog {
         let uri = uri(checked.name);
         let lines: Vec<Line<'_>> = checked.robots.lines().collect();
         let mut seen = HashMap::new();
-        let has_places = has_places(checked.robots);
+        let has_exact_positions = has_exact_positions(checked.robots);
         let room = MAX_RESULTS.saturating_sub(self.results.len());
         for (finding, fix) in checked.findings().take(room) {
             let mut result = result(checked.robots, &lines, &uri, finding, &mut seen);
-            let is_made = |fix: &&Fix| has_places && fix.safety == Safety::Safe && fix.edits.len() <= MAX_EDITS;
-            let fix = fix.filter(is_made);
+            let is_included =
+                |fix: &&Fix| has_exact_positions && fix.safety == Safety::Safe && fix.edits.len() <= MAX_EDITS;
+            let fix = fix.filter(is_included);
             if let Some(fix) = fix.and_then(|fix| fix_object(checked.robots, &lines, &uri, fix)) {
                 result["fixes"] = json!([fix]);
             }
@@ -185,10 +186,10 @@ fn fingerprint(code: &str, line: &[u8], times: usize) -> String {
 /// Reports whether the positions that this module writes are correct for programs that read SARIF.
 /// Programs that read SARIF do not treat a lone CR as a line end, and count columns in characters.
 /// The file must therefore be valid UTF-8 without lone CRs.
-fn has_places(robots: &RobotsTxt) -> bool {
+fn has_exact_positions(robots: &RobotsTxt) -> bool {
     let file = robots.bytes();
-    let is_lone = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
-    std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone)
+    let is_lone_cr = |at: usize| file[at] == b'\r' && file.get(at + 1) != Some(&b'\n');
+    std::str::from_utf8(file).is_ok() && !(0..file.len()).any(is_lone_cr)
 }
 
 /// Returns the SARIF object of a fix; `None` if an edit changes bytes before the first line, or if
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_characters_and_no_octets() {
+    fn columns_count_characters_instead_of_bytes() {
         let file = "\u{feff}User-agent: *\nDisallow: é x\nDisallow: ä\n".as_bytes();
         let found = regions(file);
         let of = |code: &str| {
@@ -303,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_is_within_the_file() {
+    fn every_region_starts_at_its_finding_and_does_not_end_before_its_start() {
         for lint in Lint::all() {
             let bytes = lint.bad.bytes();
             let robots = RobotsTxt::parse(&*bytes);
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_keeps_its_fingerprint_where_lines_come_before_it() {
+    fn a_finding_keeps_its_fingerprint_if_lines_are_added_before_it() {
         let prints = |file: &[u8]| -> Vec<String> {
             let print = |result: &Value| result["partialFingerprints"]["primaryLocationLineHash"].to_string();
             results(file).iter().filter(|result| result["ruleId"] == "path-without-slash").map(print).collect()
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn each_finding_about_an_answer_has_a_fingerprint() {
+    fn findings_about_a_response_have_different_fingerprints() {
         static LINT: AnswerLint =
             AnswerLint { code: "answer-it", severity: Severity::Note, summary: "It", why: "Because it is." };
         let mut log = SarifLog::default();
@@ -342,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_safe_fix_is_its_replacements() {
+    fn a_safe_fix_is_written_as_its_replacements() {
         let robots = RobotsTxt::parse("User-agent: *\r\nDisallow: /é*\r\nDisallow: /é*\r\nDisallow: x\r\n".as_bytes());
         let report = check(&robots, &Options::new()).with_fixes(&robots, &Options::new());
         let mut log = SarifLog::default();
@@ -361,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_writes_no_link_into_a_message() {
+    fn file_content_cannot_add_a_link_to_a_message() {
         let results = results(b"User-agent: *\nDisallow: [x](https://x.test){0}\n");
         let texts = || results.iter().filter_map(|result| result["message"]["text"].as_str());
         assert!(texts().any(|text| text.contains("\\[x\\](https://x.test){{0}}")), "{results:?}");
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_relative_uris() {
+    fn file_names_become_uris_that_are_relative_if_possible() {
         assert_eq!(uri("a b/ro%bots.txt"), "a%20b/ro%25bots.txt");
         assert_eq!(uri("./x/../é.txt"), "x/../%C3%A9.txt");
         assert_eq!(uri("ftp://…@[::1]:21/a b?…"), "ftp://%E2%80%A6@[::1]:21/a%20b");

@@ -6,7 +6,7 @@ const STORE_SCHEMES: [&str; 2] = ["redis://", "rediss://"];
 /// Masks a line with a syntax error, from the first position where a password may begin to the end
 /// of the line. The end of the password is unknown, because the syntax error may be inside the
 /// password.
-pub(super) fn without_secret(line: &str) -> String {
+pub(super) fn mask_secret(line: &str) -> String {
     let of_store = line.match_indices("store").find_map(|(at, key)| {
         let is_part = line[..at].ends_with(|before: char| before.is_alphanumeric() || matches!(before, '_' | '-'));
         let value = line[at + key.len()..].trim_start_matches(['"', '\'']).trim_start().strip_prefix('=')?;
@@ -25,7 +25,7 @@ pub(super) fn without_secret(line: &str) -> String {
     }
 }
 
-pub(super) fn without_passwords(text: &str) -> String {
+pub(super) fn mask_passwords(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -36,7 +36,7 @@ pub(super) fn without_passwords(text: &str) -> String {
         let quote = before[..scheme].chars().next_back().filter(|quote| matches!(quote, '"' | '\'' | '`'));
         let (url, next) = after.split_at(end_of_value(after, quote));
         shown.push_str(&before[..scheme]);
-        shown.push_str(&without_password(&before[scheme..], url));
+        shown.push_str(&mask_password(&before[scheme..], url));
         rest = next;
     }
     shown.push_str(rest);
@@ -53,7 +53,7 @@ fn end_of_value(text: &str, quote: Option<char>) -> usize {
     end.unwrap_or(text.len())
 }
 
-pub(crate) fn without_password(scheme: &str, url: &str) -> String {
+pub(crate) fn mask_password(scheme: &str, url: &str) -> String {
     if scheme.contains('@') {
         // The text before `://` contains a user name and a password, not only a scheme.
         return "***".to_owned();

@@ -55,10 +55,10 @@ fn render(colour: Colour, name: &str, line: &Line<'_>, finding: &Finding, fix: O
 
 /// Maximum number of bytes of a line that a snippet shows; longer lines are cut around the part
 /// that the message is about.
-const SHOWN: usize = 120;
+const MAX_SHOWN_BYTES: usize = 120;
 
 /// Number of bytes that a cut line contains before the part that the message is about.
-const BEFORE: usize = 40;
+const BYTES_BEFORE_SPAN: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
@@ -154,17 +154,17 @@ fn excerpt(bytes: &[u8], span: &Range<usize>) -> (String, Range<usize>) {
 /// Returns the byte range of a line that is shown: it contains the byte at `at`, and is cut only
 /// between characters.
 fn window(bytes: &[u8], at: usize) -> Range<usize> {
-    if bytes.len() <= SHOWN {
+    if bytes.len() <= MAX_SHOWN_BYTES {
         return 0..bytes.len();
     }
-    let start = at.saturating_sub(BEFORE).min(bytes.len() - SHOWN);
+    let start = at.saturating_sub(BYTES_BEFORE_SPAN).min(bytes.len() - MAX_SHOWN_BYTES);
     // In UTF-8, bytes of the form 10xxxxxx continue a character. A character has at most three
     // continuation bytes.
     let between = |from: usize| {
         (from.saturating_sub(3)..=from).rev().find(|at| bytes.get(*at).is_none_or(|byte| byte & 0xC0 != 0x80))
     };
     let start = between(start).unwrap_or(start);
-    let end = between(start + SHOWN).unwrap_or(start + SHOWN);
+    let end = between(start + MAX_SHOWN_BYTES).unwrap_or(start + MAX_SHOWN_BYTES);
     start..end
 }
 
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_is_a_snippet_with_caret_and_help() {
+    fn a_finding_is_rendered_as_a_snippet_with_caret_and_help() {
         let want = r#"error[path-without-slash]: "private/" begins with neither "/" nor "*", so it matches no path
  --> robots.txt:2:12
   |
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tab_and_what_does_not_print_keep_the_caret_in_place() {
+    fn tabs_and_unprintable_bytes_do_not_misalign_the_caret() {
         let text = rendered("robots.txt", b"User-agent: *\nDisallow:\t\x1b\xff/\n", Colour::Plain);
         assert!(text.contains("2 | Disallow:    \\u{1b}\\xff/\n  |              ^^^^^^^^^^^\n"), "{text}");
     }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_raw_reaches_the_output() {
+    fn the_output_contains_no_control_characters_of_the_input() {
         let file = b"\x1b]0;x\x07\nUser-agent: \xc2\x9b31m\0\x80\nDisallow \x08: \xff\xfe\r\x0b\x7f: x";
         let text = rendered("a\x1b[31m\nb", file, Colour::Plain);
         assert!(text.chars().all(|char| char == '\n' || !char.is_control()), "{text:?}");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_renders() {
+    fn the_bad_example_of_every_lint_is_rendered_with_its_code_and_a_caret() {
         for lint in tower_robots::check::Lint::all() {
             let text = rendered_with("robots.txt", &lint.bad.bytes(), Colour::Plain, &lint.example_options());
             assert!(text.contains(&format!("[{}]: ", lint.code)) && text.contains('^'), "{text}");
@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn a_window_does_not_cut_characters() {
+    fn the_shown_part_of_a_line_never_splits_a_character() {
         let line = "\u{f6}".repeat(500);
         for at in 0..line.len() {
             let shown = window(line.as_bytes(), at);
             assert!(line.get(shown.clone()).is_some() && shown.contains(&(at / 2 * 2)), "{at}: {shown:?}");
         }
-        assert_eq!(window(&[0x80; 500], 250).len(), SHOWN);
+        assert_eq!(window(&[0x80; 500], 250).len(), MAX_SHOWN_BYTES);
         assert_eq!(window(&[b'a'; 500], 500), 380..500);
     }
 }

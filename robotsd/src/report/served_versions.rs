@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_the_same_map_in_json() {
+    fn served_versions_survive_json_and_entries_with_control_characters_are_dropped() {
         let json = r#"{"a b":"0123456789abcdef","shop/x.test":"","é":"1"}"#;
         let versions: ServedVersions = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&versions).unwrap(), json);

@@ -11,8 +11,8 @@ use tower_robots::live::StateDir;
 use super::socket_activation::InheritedSockets;
 use super::upgrade::{HandedSockets, SocketPlace};
 use crate::admin::{
-    self, AddressSocket, CommandAccess, CommandPlace, CommandSocket, ConnectionSlots, KeptToken, OpenListener,
-    PlaceFile, ServerState, keep_local_token,
+    self, AddressSocket, CommandAccess, CommandPlace, CommandSocket, ConnectionSlots, OpenListener, PlaceFile,
+    ServerState, StoredToken, ensure_local_token,
 };
 use crate::config::{AdminListenerConfig, AdminPlace, AdminSettings, ListenerConfig, LocalToken};
 use crate::edge::LiveCertificates;
@@ -20,7 +20,7 @@ use crate::log::{Log, LogEvent, LogLevel};
 
 /// The open sockets of the admin interface. The sockets close when this value is dropped.
 #[derive(Debug)]
-pub(super) struct AdminPlaces {
+pub(super) struct AdminSockets {
     state: Arc<ServerState>,
     log: Log,
     socket: Option<CommandSocket>,
@@ -29,12 +29,12 @@ pub(super) struct AdminPlaces {
     /// connections.
     accepting: Vec<Accepting>,
     /// The address that commands use. The place files contain this address, so that commands can
-    /// find it (see [`leave_place`](Self::leave_place)).
+    /// find it (see [`write_place_files`](Self::write_place_files)).
     commands: Option<AdminPlace>,
     files: Vec<PlaceFile>,
     token_files: Vec<PathBuf>,
     /// Slots of the connections that were accepted before the process paused.
-    left: Vec<Arc<ConnectionSlots>>,
+    paused_slots: Vec<Arc<ConnectionSlots>>,
     /// Host names that clients may use in requests to the addresses.
     hosts: Vec<String>,
 }
@@ -53,7 +53,7 @@ struct Accepting {
     _task: AbortOnDropHandle<()>,
 }
 
-impl AdminPlaces {
+impl AdminSockets {
     pub(super) fn new(state: &Arc<ServerState>, log: &Log) -> Self {
         Self {
             state: Arc::clone(state),
@@ -64,13 +64,13 @@ impl AdminPlaces {
             commands: None,
             files: Vec::new(),
             token_files: Vec::new(),
-            left: Vec::new(),
+            paused_slots: Vec::new(),
             hosts: Vec::new(),
         }
     }
 
     /// Opens the sockets that the settings name. If a listener accepts the local token,
-    /// [`keep_token`](Self::keep_token) must be called later, with the same `token_files`.
+    /// [`ensure_token`](Self::ensure_token) must be called later, with the same `token_files`.
     pub(super) fn open(
         &mut self,
         settings: &AdminSettings,
@@ -89,12 +89,12 @@ impl AdminPlaces {
             }
             // If the default socket, which is not in the config, cannot be opened, sites must be
             // served nevertheless.
-            Err(error) if settings.is_usual => {
+            Err(error) if settings.is_default_socket => {
                 let message = format!(
                     "{error}; so commands such as `robotsd status` cannot reach this process: set \"socket\" in \
                      [admin], or switch the admin interface off with enabled = false"
                 );
-                self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+                self.log.write_message_at(LogLevel::Warn, LogEvent::AdminListening, message);
             }
             Err(error) => return Err(error),
         }
@@ -104,7 +104,7 @@ impl AdminPlaces {
         }
         for listener in self.listeners() {
             let listener = listener?;
-            self.log.say(LogEvent::AdminListening, &*listener.address);
+            self.log.write_message(LogEvent::AdminListening, &*listener.address);
             self.accepting.push(Accepting::begin(listener, &self.state));
         }
         Ok(())
@@ -118,12 +118,13 @@ impl AdminPlaces {
 
     /// Reads the local token from one of these files, or creates a token. Writes the token to all
     /// files that do not contain it. The state directory must be open. Blocks.
-    pub(super) fn keep_token(&mut self, files: &[PathBuf]) {
+    pub(super) fn ensure_token(&mut self, files: &[PathBuf]) {
         let rights = self.state.rights.load_full();
         let (Some(_), Some(preferred)) = (&rights.local, files.first()) else { return };
-        let local = match keep_local_token(files) {
-            Ok(KeptToken { token, files, replaced, failures }) => {
-                let warn = |message: String| self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+        let local = match ensure_local_token(files) {
+            Ok(StoredToken { token, files, replaced, failures }) => {
+                let warn =
+                    |message: String| self.log.write_message_at(LogLevel::Warn, LogEvent::AdminListening, message);
                 replaced.into_iter().for_each(warn);
                 let file = files[0].clone();
                 // The first file may be unwritable, for example because there is no runtime folder.
@@ -142,7 +143,7 @@ impl AdminPlaces {
         };
         let rights = rights.with_local(Some(local));
         if let Some(problem) = rights.problem() {
-            self.log.say_at(LogLevel::Error, LogEvent::AdminListening, problem);
+            self.log.write_message_at(LogLevel::Error, LogEvent::AdminListening, problem);
         }
         self.state.rights.store(Arc::new(rights));
     }
@@ -153,10 +154,10 @@ impl AdminPlaces {
     /// # Errors
     ///
     /// Returns an error if no place file can be written.
-    pub(super) fn leave_place(&mut self, config: &Path, state: Option<&StateDir>) -> Result<(), String> {
+    pub(super) fn write_place_files(&mut self, config: &Path, state: Option<&StateDir>) -> Result<(), String> {
         if let Some(place) = &self.commands {
             let access = CommandAccess { place, tokens: &self.token_files, addresses: self.addresses() };
-            let left = PlaceFile::leave(&access, config, state.map(StateDir::path));
+            let left = PlaceFile::create_all(&access, config, state.map(StateDir::path));
             // If the place is a socket, commands can also read its path from the config.
             let config = if matches!(place, AdminPlace::Socket(_)) { "--config, " } else { "" };
             let only = |why| {
@@ -199,7 +200,7 @@ impl AdminPlaces {
     /// sockets stay open: new connections wait until this process, or another process with the same
     /// sockets, accepts them.
     pub(super) fn pause(&mut self) {
-        self.left.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
+        self.paused_slots.extend(self.accepting.drain(..).map(|accepting| Arc::clone(&accepting.slots)));
     }
 
     pub(super) fn resume(&mut self) {
@@ -210,14 +211,14 @@ impl AdminPlaces {
             match listener {
                 Ok(listener) => self.accepting.push(Accepting::begin(listener, &self.state)),
                 // Opening a listener fails here only if the process has no free file descriptors.
-                Err(error) => self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, error),
+                Err(error) => self.log.write_message_at(LogLevel::Warn, LogEvent::AdminListening, error),
             }
         }
-        self.left.clear();
+        self.paused_slots.clear();
     }
 
-    pub(super) async fn answered(&self) {
-        while !self.left.iter().all(|slots| slots.is_empty()) {
+    pub(super) async fn wait_for_responses(&self) {
+        while !self.paused_slots.iter().all(|slots| slots.is_empty()) {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }

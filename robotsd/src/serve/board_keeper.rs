@@ -85,10 +85,10 @@ impl BoardKeeper {
     fn report(&mut self, outcome: Result<(), String>) {
         let problem = outcome.err();
         if let Some(new) = problem.as_ref().filter(|new| self.problem.as_ref() != Some(new)) {
-            self.log.say_at(LogLevel::Warn, LogEvent::State, new);
+            self.log.write_message_at(LogLevel::Warn, LogEvent::State, new);
         }
         if problem.is_none() && self.problem.is_some() {
-            self.log.say_at(LogLevel::Info, LogEvent::State, "the board can be written again");
+            self.log.write_message_at(LogLevel::Info, LogEvent::State, "the board can be written again");
         }
         self.problem = problem;
     }

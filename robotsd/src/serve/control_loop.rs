@@ -23,11 +23,11 @@ use crate::log::{AccessLog, Log, LogEvent, LogLevel};
 const FLUSH: Duration = Duration::from_secs(5);
 
 /// Maximum time that shutdown waits for responses of the admin interface to reach their clients.
-const ANSWERED: Duration = Duration::from_secs(1);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum time that shutdown waits for the removal of the heartbeat from the fleet's store. If the
 /// heartbeat stays there, the replica is reported as missing for a day.
-const LEFT: Duration = Duration::from_secs(5);
+const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Interval between checks for sites whose pages must be read again.
 const PAGES: Duration = Duration::from_secs(2);
@@ -84,7 +84,7 @@ impl<'a> ControlLoop<'a> {
             upgrade: UpgradeKeeper::default(),
             supervisor,
             access,
-            heartbeat: Supervisor::pulse().map(ticks),
+            heartbeat: Supervisor::watchdog_interval().map(ticks),
             board,
             pages: ticks(PAGES),
             reading_pages: None,
@@ -110,10 +110,10 @@ impl<'a> ControlLoop<'a> {
         // After an upgrade, the heartbeat must not be removed: the new process has the same name,
         // so the heartbeat now belongs to the new process.
         if let Some(fleet) = self.active.sites.state.fleet.as_ref().filter(|_| self.upgrade.successor.is_none()) {
-            let _ = timeout(LEFT, fleet.leave()).await;
+            let _ = timeout(LEAVE_TIMEOUT, fleet.leave()).await;
         }
         // Clients may still wait for a response, for example to the request for an upgrade.
-        let _ = timeout(ANSWERED, self.active.admin.answered()).await;
+        let _ = timeout(RESPONSE_TIMEOUT, self.active.admin.wait_for_responses()).await;
         self.active.admin.remove_socket_file();
         outcome
     }
@@ -124,7 +124,7 @@ impl<'a> ControlLoop<'a> {
         let registry_changed = self.active.sites.registry_changed();
         loop {
             if self.is_drained {
-                self.active.log.say(LogEvent::Stopped, "every connection is closed");
+                self.active.log.write_message(LogEvent::Stopped, "every connection is closed");
                 return Ok(());
             }
             // While another process may take over, this process must not open or close a listener
@@ -135,7 +135,7 @@ impl<'a> ControlLoop<'a> {
                     Signal::Reload => self.reload(),
                     Signal::Upgrade => self.upgrade.begin(&self.active, None),
                     Signal::Stop if self.is_stopped => {
-                        self.active.log.say(LogEvent::Stopped, "a second signal was received, so requests in \
+                        self.active.log.write_message(LogEvent::Stopped, "a second signal was received, so requests in \
                             progress are aborted");
                         return Ok(());
                     }
@@ -150,16 +150,16 @@ impl<'a> ControlLoop<'a> {
                     }
                 },
                 Some(waiter) = self.requests.upgrades.recv() => self.upgrade.begin(&self.active, Some(waiter)),
-                step = self.upgrade.next() => self.step_of_upgrade(step),
+                step = self.upgrade.next() => self.apply_upgrade_step(step),
                 // No config is read while the process drains. Dropping the waiter makes its request
                 // fail.
                 Some(waiter) = self.requests.reloads.recv() => {
                     self.reopen_log();
-                    if !self.upgrade.puts_reload_off() && is_serving {
+                    if !self.upgrade.postpone_reload() && is_serving {
                         self.active.request(Some(waiter));
                     }
                 },
-                () = config_changed.notified() => if !self.upgrade.puts_reload_off() && is_serving {
+                () = config_changed.notified() => if !self.upgrade.postpone_reload() && is_serving {
                     self.active.request(None);
                 },
                 step = self.active.change.next(), if is_serving => {
@@ -172,8 +172,8 @@ impl<'a> ControlLoop<'a> {
                 }
                 () = others_changed.notified() => {
                     let changed = self.active.watches.changed();
-                    let is_of_config = watched_files::are_of_config(&changed, &self.active.config);
-                    if is_of_config && !self.upgrade.puts_reload_off() && is_serving {
+                    let is_of_config = watched_files::has_content_file(&changed, &self.active.config);
+                    if is_of_config && !self.upgrade.postpone_reload() && is_serving {
                         self.active.request(None);
                     }
                     self.background.spawn(Arc::clone(&self.active.sites).follow(changed));
@@ -210,10 +210,10 @@ impl<'a> ControlLoop<'a> {
 
     fn reload(&mut self) {
         self.reopen_log();
-        if self.upgrade.puts_reload_off() || self.active.state.phase() == Phase::Draining {
+        if self.upgrade.postpone_reload() || self.active.state.phase() == Phase::Draining {
             return;
         }
-        self.active.log.say(LogEvent::Reload, "requested by a signal");
+        self.active.log.write_message(LogEvent::Reload, "requested by a signal");
         self.active.certificates.reload();
         self.background.spawn(reload(Arc::clone(&self.active.state), self.supervisor.clone()));
     }
@@ -234,13 +234,13 @@ impl<'a> ControlLoop<'a> {
         }
     }
 
-    fn step_of_upgrade(&mut self, step: UpgradeStep) {
+    fn apply_upgrade_step(&mut self, step: UpgradeStep) {
         match self.upgrade.step(step, &mut self.active, self.board.as_mut()) {
             AfterStep::Nothing => {}
             AfterStep::Reload => self.reload(),
             AfterStep::Leave(process, summary) => {
                 self.supervisor.succeeded_by(process, &summary);
-                self.active.state.enter(Phase::Draining);
+                self.active.state.set_phase(Phase::Draining);
                 self.active.listeners.lock().drain();
             }
         }
@@ -249,8 +249,8 @@ impl<'a> ControlLoop<'a> {
     /// Closes the listeners. Requests in progress may finish.
     fn drain(&mut self) {
         const DRAINING: &str = "robotsd accepts no new connections, and finishes the requests in progress";
-        self.active.log.say(LogEvent::Stopping, DRAINING);
-        self.active.state.enter(Phase::Draining);
+        self.active.log.write_message(LogEvent::Stopping, DRAINING);
+        self.active.state.set_phase(Phase::Draining);
         self.supervisor.stopping(DRAINING);
         self.active.release_sockets();
         self.active.listeners.lock().drain();
@@ -281,7 +281,7 @@ struct FlushOnDrop {
 impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         if self.state.as_ref().is_some_and(|state| !state.flush_within(FLUSH)) {
-            self.log.say_at(
+            self.log.write_message_at(
                 LogLevel::Error,
                 LogEvent::State,
                 "changes that could not be written to the state directory are lost",

@@ -8,7 +8,7 @@ use crate::admin;
 use crate::config::{self, Config};
 
 /// Number of descriptors per connection: one for the client, and one for the upstream or file.
-const A_CONNECTION: u64 = 2;
+const DESCRIPTORS_PER_CONNECTION: u64 = 2;
 
 /// Number of descriptors that are kept free for name lookups, and for reading the registry and
 /// robots.txt files again.
@@ -33,7 +33,7 @@ pub(super) struct Descriptors {
 pub(super) struct ConnectionBound {
     pub(super) connections: usize,
     pub(super) reason: String,
-    pub(super) is_short: bool,
+    pub(super) is_reduced: bool,
 }
 
 pub(super) fn raise() -> Result<(), String> {
@@ -56,7 +56,7 @@ impl Descriptors {
         // Descriptors are reserved for the admin interface. Otherwise, clients of the sites could
         // use all descriptors, and the admin interface could not accept connections.
         let further = config.admin.as_ref().map_or(0, |admin| admin.listeners.len());
-        let admin = admin::most_connections(1 + further) as u64;
+        let admin = admin::max_admin_connections(1 + further) as u64;
         self.connections(config.connections, config.edge.connections, idle, admin)
     }
 
@@ -74,12 +74,12 @@ impl Descriptors {
         let bound = |connections, reason: String| ConnectionBound {
             connections,
             reason: format!("at most {connections} connections are accepted{reason}"),
-            is_short: configured.is_some_and(|configured| connections < configured),
+            is_reduced: configured.is_some_and(|configured| connections < configured),
         };
         let Some(limit) = self.limit else { return Ok(bound(wanted, String::new())) };
         let left = limit.saturating_sub(self.used).saturating_sub(SPARE.saturating_add(admin));
         let idle = (idle as u64).min(left / IDLE_SHARE);
-        let fit = (left - idle) / A_CONNECTION;
+        let fit = (left - idle) / DESCRIPTORS_PER_CONNECTION;
         let open_files =
             format!("the limit of open files is {limit}, and {used} files are already open", used = self.used);
         if fit < MIN_CONNECTIONS {
@@ -101,14 +101,14 @@ mod tests {
     use super::*;
 
     fn bound(limit: u64, configured: Option<usize>, idle: usize) -> Result<(usize, bool), String> {
-        let admin = admin::most_connections(1) as u64;
+        let admin = admin::max_admin_connections(1) as u64;
         let bound = Descriptors { limit: Some(limit), used: 36 }.connections(configured, 16_384, idle, admin)?;
         assert!(bound.reason.starts_with(&format!("at most {} connections", bound.connections)));
-        Ok((bound.connections, bound.is_short))
+        Ok((bound.connections, bound.is_reduced))
     }
 
     #[test]
-    fn connections_never_take_more_descriptors_than_there_are() {
+    fn the_connection_limit_fits_the_remaining_file_descriptors() {
         // Used, spare and idle descriptors are subtracted. Each connection needs two of the
         // remaining descriptors.
         assert_eq!(bound(1_048_576, None, 128), Ok((16_384, false)));
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn every_further_listener_of_the_admin_interface_has_descriptors() {
+    fn an_additional_admin_listener_reserves_file_descriptors() {
         let bound = |text: &str| {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("robotsd.toml");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_to_serve_are_said() {
+    fn a_file_limit_that_is_too_low_to_serve_is_an_error() {
         for limit in [0, 50, 100, 131] {
             let message = bound(limit, None, 10).unwrap_err();
             assert!(message.starts_with(&format!("the limit of open files is {limit}, and 36")), "{message}");

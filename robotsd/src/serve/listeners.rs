@@ -86,10 +86,10 @@ impl ListenerPlan {
     /// passed to it. The check comes before the sites are opened. Without the check, a start could
     /// fail after a new version of a robots.txt was published, and the grace period of this version
     /// would begin although crawlers cannot fetch it.
-    pub(super) fn rehearse(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
-        let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_for(listener));
+    pub(super) fn check_bind(config: &Config, passed: &InheritedSockets) -> Result<(), String> {
+        let mut bound_here = config.listeners.iter().filter(|listener| !passed.has_socket_for(listener));
         bound_here.try_for_each(|config::ListenerConfig { address, .. }| {
-            listen(*address, Sharing::Alone).map(drop).map_err(|error| cannot_listen(*address, &error))
+            listen(*address, Sharing::Alone).map(drop).map_err(|error| listen_error(*address, &error))
         })
     }
 
@@ -104,10 +104,10 @@ impl ListenerPlan {
         let any_passed = !passed.is_empty();
         let mut steps = Vec::new();
         for listener in &config.listeners {
-            let cannot = |error| cannot_listen(listener.address, &error);
+            let cannot = |error| listen_error(listener.address, &error);
             let mut sockets = Vec::new();
             let inherited = passed.for_listener(listener);
-            if are_one_a_worker(&inherited, workers) {
+            if has_socket_per_worker(&inherited, workers) {
                 // The previous process had the same number of workers, so each worker gets one of
                 // the passed sockets. The kernel spreads connections over these sockets.
                 sockets.push(inherited);
@@ -122,7 +122,7 @@ impl ListenerPlan {
                     let address = listener.address;
                     let message =
                         format!("{address}: the supervisor passed no socket for this listener, so robotsd opens it");
-                    log.say(LogEvent::Supervisor, message);
+                    log.write_message(LogEvent::Supervisor, message);
                 }
                 sockets.push(bind(listener.address, workers).map_err(cannot)?);
             }
@@ -158,11 +158,11 @@ impl Listeners {
                     plan.changes
                         .push(format!("the settings of listener {address} have changed", address = opened.local));
                     let again = opened.sockets.iter().map(|sockets| duplicates(sockets)).collect::<io::Result<_>>();
-                    let again = again.map_err(|error| cannot_listen(address, &error))?;
+                    let again = again.map_err(|error| listen_error(address, &error))?;
                     OpenListener::bound(settings, again, &opened.report.socket)?
                 }
                 None => {
-                    let sockets = bind(address, workers).map_err(|error| cannot_listen(address, &error))?;
+                    let sockets = bind(address, workers).map_err(|error| listen_error(address, &error))?;
                     let bound = OpenListener::bound(settings, vec![sockets], "bound")?;
                     plan.changes.push(format!("listener {} is new", bound.local));
                     bound
@@ -215,7 +215,7 @@ impl Listeners {
         let mut sockets = Vec::new();
         for OpenListener { settings, sockets: open, .. } in &self.open {
             let place = SocketPlace::Listener(settings.listener.address);
-            for socket in unshared(open) {
+            for socket in distinct_sockets(open) {
                 sockets.push((place.clone(), socket.try_clone()?.into()));
             }
         }
@@ -276,7 +276,7 @@ impl OpenListener {
         let listener = &settings.listener;
         let first = sockets.iter().flatten().next();
         let local = first.map_or(Ok(listener.address), TcpListener::local_addr);
-        let local = local.map_err(|error| cannot_listen(listener.address, &error))?;
+        let local = local.map_err(|error| listen_error(listener.address, &error))?;
         let report = ListenerReport {
             name: listener.name.clone(),
             address: local.to_string(),
@@ -290,14 +290,14 @@ impl OpenListener {
     fn open(&mut self, workers: &mut Workers, edge: &Edge, log: &Log) -> Result<(), String> {
         let label = self.report.name.clone().unwrap_or_else(|| self.local.to_string());
         let local = self.local;
-        let cannot = |error| cannot_listen(local, &error);
+        let cannot = |error| listen_error(local, &error);
         let listener_settings = self.settings.listener_settings();
         let errors = Arc::new(QuestionErrors::new(log.clone(), self.settings.listener.questions));
         for sockets in &self.sockets {
             let sockets = duplicates(sockets).map_err(cannot)?;
             let open = match self.settings.listener.kind {
                 ListenerKind::Proxy => workers.open(sockets, edge, &label, &listener_settings, |worker, counts| {
-                    worker.router.of_listener(counts)
+                    worker.router.with_listener_counts(counts)
                 }),
                 ListenerKind::Decision => {
                     self.question_errors = Some(Arc::clone(&errors));
@@ -316,13 +316,14 @@ impl OpenListener {
 /// Reports whether each worker can get one of these sockets of an address. On Linux, the sockets
 /// must share their port, so that the kernel spreads connections over them. On other systems, there
 /// must be a single worker and a single socket.
-fn are_one_a_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
+fn has_socket_per_worker(sockets: &[TcpListener], workers: NonZeroUsize) -> bool {
     let is_shared = |socket| socket2::SockRef::from(socket).reuse_port().unwrap_or(false);
-    sockets.len() == workers.get() && if SPREADS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
+    sockets.len() == workers.get()
+        && if SPREADS_CONNECTIONS { sockets.iter().all(is_shared) } else { sockets.len() == 1 }
 }
 
 /// Returns each socket once. If workers share a socket, `open` contains it once per worker.
-fn unshared(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
+fn distinct_sockets(open: &[Vec<TcpListener>]) -> impl Iterator<Item = &TcpListener> {
     let identity = |socket: &TcpListener| rustix::fs::fstat(socket).ok().map(|found| (found.st_dev, found.st_ino));
     let mut seen = std::collections::HashSet::new();
     open.iter().flatten().filter(move |socket| identity(socket).is_none_or(|identity| seen.insert(identity)))
@@ -332,7 +333,7 @@ fn duplicates(sockets: &[TcpListener]) -> io::Result<Vec<TcpListener>> {
     sockets.iter().map(TcpListener::try_clone).collect()
 }
 
-fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
+fn listen_error(address: SocketAddr, error: &io::Error) -> String {
     format!("{address}: cannot listen here: {error}")
 }
 
@@ -340,14 +341,14 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> String {
 const BACKLOG: i32 = 4096;
 
 /// Whether the kernel can spread connections over several sockets with the same address.
-const SPREADS: bool = cfg!(target_os = "linux");
+const SPREADS_CONNECTIONS: bool = cfg!(target_os = "linux");
 
 /// Listens on an address with one socket per worker, so that the kernel spreads connections over
 /// the workers. On systems whose kernel cannot spread connections, the workers share one socket.
 ///
 /// With port 0, all sockets get the port of the first socket.
 pub(super) fn bind(address: SocketAddr, workers: NonZeroUsize) -> io::Result<Vec<TcpListener>> {
-    if workers.get() == 1 || !SPREADS {
+    if workers.get() == 1 || !SPREADS_CONNECTIONS {
         return share(listen(address, Sharing::Alone)?, workers);
     }
     // Binding without sharing fails if another process uses the port (see the module
@@ -405,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn every_worker_gets_a_socket_of_one_address() {
+    fn every_worker_gets_a_socket_with_the_same_address() {
         let sockets = bind(any_port(), TWO).unwrap();
         let addresses: Vec<_> = sockets.iter().map(|socket| socket.local_addr().unwrap()).collect();
         assert_eq!(addresses.len(), 2);
@@ -413,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_is_not_shared_with_another_process() {
+    fn a_port_in_use_cannot_be_bound_until_its_sockets_are_closed() {
         // `refusing` reserves the port, so that no other process can bind it after the listeners
         // are closed.
         let (_reserve, address) = refusing();
@@ -426,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_socket_accepts_on_either_side() {
+    fn every_copy_of_a_shared_socket_accepts_connections() {
         let sockets = share(TcpListener::bind(any_port()).unwrap(), TWO).unwrap();
         for socket in &sockets {
             let client = std::net::TcpStream::connect(sockets[0].local_addr().unwrap()).unwrap();

@@ -85,7 +85,7 @@ impl Preparation {
     ) -> Self {
         let (watch, watched) = (watches.watch.clone(), watches.paths());
         Self::of(move |stage| {
-            wait_until_quiet(&of_config(&path, &before));
+            wait_until_quiet(&config_paths(&path, &before));
             let mut read = None;
             let mut prepared = || {
                 stage.read()?;
@@ -199,11 +199,11 @@ impl Stage {
 /// files are being replaced. So this function waits until the config files and the folders of
 /// robots.txt files stop changing. Otherwise, a host whose robots.txt is missing for a moment
 /// during the replacement would have no rules.
-pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
+pub(super) fn load_when_quiet(path: &Path) -> Result<Config, ConfigError> {
     let config = Config::load(path);
     let mut paths = vec![path];
     if let Ok(config) = &config {
-        paths = of_config(path, config);
+        paths = config_paths(path, config);
         paths.extend(config.sites.iter().filter_map(|site| match &site.robots {
             RobotsSource::Directory { path, .. } => Some(&**path),
             _ => None,
@@ -214,7 +214,7 @@ pub(super) fn read_once_quiet(path: &Path) -> Result<Config, ConfigError> {
 
 /// Returns the paths of the config, of its included files, and of the folders where included files
 /// may be added.
-fn of_config<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
+fn config_paths<'p>(path: &'p Path, config: &'p Config) -> Vec<&'p Path> {
     let folders = config.included.patterns.iter().map(|pattern| &*pattern.folder);
     config.included.paths.iter().map(PathBuf::as_path).chain(folders).chain([path]).collect()
 }
@@ -234,11 +234,11 @@ fn wait_until_quiet(paths: &[&Path]) -> bool {
         Ok(age) => Some(age),
         Err(ahead) => (ahead.duration() < MAX_WAIT).then_some(Duration::ZERO),
     };
-    let unrest = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
+    let time_until_complete = || paths.iter().filter_map(|path| QUIET.checked_sub(age(path)?)).max();
     // The wait is limited, because some files change all the time.
     let end = SystemTime::now() + MAX_WAIT;
     let mut has_waited = false;
-    while let Some(rest) = unrest().filter(|_| SystemTime::now() < end) {
+    while let Some(rest) = time_until_complete().filter(|_| SystemTime::now() < end) {
         std::thread::sleep(rest);
         has_waited = true;
     }
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_preparation_that_hangs_can_be_abandoned_and_is_notified() {
+    async fn a_hanging_preparation_can_be_abandoned_and_its_next_step_fails() {
         let (release, hanging) = mpsc::channel::<()>();
         let (ended, end) = mpsc::channel();
         let (begins, begun) = mpsc::channel();
@@ -296,7 +296,7 @@ mod tests {
             let path = folder.path().join("robotsd.toml");
             std::fs::write(&path, CONFIG).unwrap();
             let config = Arc::new(Config::load(&path).unwrap());
-            let sites = Arc::new(Sites::open(&config, false, &Log::nowhere()).unwrap());
+            let sites = Arc::new(Sites::open(&config, false, &Log::without_output()).unwrap());
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Self { folder, config, sites, watches }
         }
@@ -310,7 +310,7 @@ mod tests {
     /// Replaces the config, and the file of a host, in the same way as `mv robotsd.toml old; mv new
     /// robotsd.toml`.
     #[test]
-    fn a_process_that_takes_the_place_of_another_waits_for_the_end_of_a_replacement() {
+    fn a_process_that_replaces_another_waits_until_the_config_stops_changing() {
         let folder = tempfile::tempdir().unwrap();
         let [path, aside, hosts] = ["robotsd.toml", "old", "hosts"].map(|name| folder.path().join(name));
         std::fs::create_dir(&hosts).unwrap();
@@ -322,12 +322,12 @@ mod tests {
         };
         std::thread::scope(|scope| {
             changes_soon(folder.path());
-            let reading = scope.spawn(|| read_once_quiet(&path));
+            let reading = scope.spawn(|| load_when_quiet(&path));
             std::thread::sleep(QUIET / 4);
             std::fs::rename(&aside, &path).unwrap();
             assert_eq!(reading.join().unwrap().unwrap().sites.len(), 1);
             changes_soon(&hosts);
-            let reading = scope.spawn(|| read_once_quiet(&path));
+            let reading = scope.spawn(|| load_when_quiet(&path));
             std::thread::sleep(QUIET / 4);
             assert!(!reading.is_finished());
         });
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_abandoned_preparation_opens_nothing_once_its_file_can_be_read() {
+    async fn an_abandoned_preparation_fails_once_its_file_can_be_read() {
         let served = Served::start();
         let (pipe, writer) = Pipe::new();
         let mut preparation = served.preparation(&pipe.path());
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_config_is_read_once_and_no_file_that_hangs_is_looked_at() {
+    async fn a_config_is_read_once_and_its_review_does_not_read_robots_txt() {
         let served = Served::start();
         let (pipe, mut writer) = Pipe::new();
         // The config is valid, but an address cannot be bound. The file must be read only once,
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_preparation_that_ends_is_not_late() {
+    async fn a_preparation_that_ends_returns_its_outcome() {
         let mut preparation = Preparation::of(|_| Err(rejected("a fault")));
         assert_eq!(preparation.end_within(None).await.unwrap().unwrap_err().why, "a fault");
     }

@@ -20,14 +20,14 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower_robots::check::Severity;
 
-use super::admin_places::AdminPlaces;
+use super::admin_places::AdminSockets;
 use super::descriptors::Descriptors;
 use super::listeners::{ListenerPlan, Listeners};
 use super::preparation::{Preparation, PreparedConfig, RejectedConfig};
 use super::upgrade::{HandedSockets, Successor};
 use super::watched_files::{CertificateWatch, WatchedFiles};
 use super::workers::Workers;
-use crate::admin::{CONFIG_PATIENCE, ReloadWaiter, ServerState, Serving};
+use crate::admin::{CONFIG_RELOAD_TIMEOUT, ReloadWaiter, ServerState, Serving};
 use crate::config::{Config, RefusedFile, SettingChange, setting_changes};
 use crate::date::rfc3339;
 use crate::edge::{Edge, EdgeLimits};
@@ -37,7 +37,7 @@ use crate::sites::{Renewal, Sites, UnusableSource};
 
 /// Delay before a rejected config, an unusable source, or a listener that cannot be opened is tried
 /// again.
-const AGAIN: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 
 pub(super) struct ActiveConfig {
     pub(super) path: PathBuf,
@@ -50,7 +50,7 @@ pub(super) struct ActiveConfig {
     pub(super) certificates: CertificateWatch,
     pub(super) watches: WatchedFiles,
     pub(super) state: Arc<ServerState>,
-    pub(super) admin: AdminPlaces,
+    pub(super) admin: AdminSockets,
     /// Text of the config at the start of the process. Some settings keep their values from this
     /// text until the next start.
     pub(super) started: Arc<str>,
@@ -64,7 +64,7 @@ pub(super) struct PendingChange {
     waiters: ConfigWaiters,
     /// Time of the next attempt to use a rejected config or unusable sources, or to open a
     /// listener.
-    again: Option<Instant>,
+    retry_at: Option<Instant>,
     logged: Vec<UnusableSource>,
     /// Time and description of the last reload that changed something.
     last: Option<String>,
@@ -80,14 +80,14 @@ pub(super) enum ChangeStep {
 
 impl PendingChange {
     pub(super) async fn next(&mut self) -> ChangeStep {
-        match (&mut self.preparing, self.again) {
+        match (&mut self.preparing, self.retry_at) {
             (Some(preparing), _) => {
-                let limit = self.waiters.next.is_some().then_some(CONFIG_PATIENCE);
+                let limit = self.waiters.next.is_some().then_some(CONFIG_RELOAD_TIMEOUT);
                 let end = preparing.end_within(limit).await;
                 end.map_or(ChangeStep::Abandon, |prepared| ChangeStep::Swap(prepared.map(Box::new)))
             }
-            (None, Some(again)) => {
-                tokio::time::sleep_until(again).await;
+            (None, Some(retry_at)) => {
+                tokio::time::sleep_until(retry_at).await;
                 ChangeStep::TryAgain
             }
             (None, None) => pending().await,
@@ -114,7 +114,7 @@ impl ActiveConfig {
             ChangeStep::TryAgain => return self.prepare(),
             ChangeStep::Swap(prepared) => prepared,
             ChangeStep::Abandon => {
-                let (path, limit) = (self.path.display(), CONFIG_PATIENCE.as_secs());
+                let (path, limit) = (self.path.display(), CONFIG_RELOAD_TIMEOUT.as_secs());
                 let why = format!(
                     "{path}: a file of the config could not be read within {limit} s, so robotsd reads the config \
                      again"
@@ -140,7 +140,7 @@ impl ActiveConfig {
                 // The config is tried again automatically, because the cause of the rejection may
                 // be outside the file. For example, a key file may not exist yet, or another
                 // program may use a port.
-                self.change.again = Some(Instant::now() + AGAIN);
+                self.change.retry_at = Some(Instant::now() + RETRY_DELAY);
                 is_known = !self.state.config.reject(&why, changes);
                 ("kept", format!("{why}; the previous config stays in use"))
             }
@@ -149,9 +149,9 @@ impl ActiveConfig {
             // If nobody requested the reload, two outcomes are not logged: a config that is
             // rejected for the same reason as before, and a valid config that has not changed.
             "kept" if self.change.waiters.now.is_empty() && is_known => {}
-            "kept" => self.log.say(LogEvent::ConfigRejected, message.clone()),
+            "kept" => self.log.write_message(LogEvent::ConfigRejected, message.clone()),
             "unchanged" if self.change.waiters.now.is_empty() && !was_rejected => {}
-            _ => self.log.say(LogEvent::Config, message.clone()),
+            _ => self.log.write_message(LogEvent::Config, message.clone()),
         }
         let refused = &self.config.included.refused;
         let (outcome, message) = match outcome {
@@ -196,9 +196,9 @@ impl ActiveConfig {
     }
 
     /// Writes the place files again and accepts commands again, after a failed upgrade.
-    pub(super) fn go_on(&mut self) {
+    pub(super) fn resume_admin(&mut self) {
         // The error of a place file was already logged at the start.
-        let _ = self.admin.leave_place(&self.path, self.sites.state.directory.as_ref());
+        let _ = self.admin.write_place_files(&self.path, self.sites.state.directory.as_ref());
         self.admin.resume();
     }
 
@@ -210,7 +210,7 @@ impl ActiveConfig {
     }
 
     fn prepare(&mut self) {
-        self.change.again = None;
+        self.change.retry_at = None;
         let (sites, listeners) = (Arc::clone(&self.sites), Arc::clone(&self.listeners));
         let (path, before) = (self.path.clone(), Arc::clone(&self.config));
         self.change.preparing =
@@ -219,14 +219,14 @@ impl ActiveConfig {
 
     fn swap(&mut self, prepared: PreparedConfig) -> (&'static str, String) {
         let PreparedConfig { config, watched, plan, renewal, changes: settings } = prepared;
-        let Renewal { sites, come_and_gone, altered, unusable, .. } = renewal;
-        changed(&self.log, &settings, &unusable);
+        let Renewal { sites, added_and_removed, altered, unusable, .. } = renewal;
+        log_changes(&self.log, &settings, &unusable);
         self.state.audit_modes(&settings);
         let mut changes = summary(&settings);
         if settings.is_empty() {
             changes.extend(altered);
         }
-        changes.extend(come_and_gone);
+        changes.extend(added_and_removed);
         changes.extend(plan.changes.iter().cloned());
         self.replace_sites(sites, &settings);
         let unopened = self.replace_listeners(plan, &config);
@@ -240,10 +240,10 @@ impl ActiveConfig {
         // watching would be missed. For this reason, the config is read again.
         let is_watched_late = watched.iter().any(|(path, _)| config.included.paths.contains(path));
         self.watches.follow(&config, watched);
-        self.state.is_serving(serving);
+        self.state.set_serving(serving);
         self.replace_config(config);
-        let is_again = is_watched_late || is_unopened || !unusable.is_empty();
-        self.change.again = is_again.then(|| Instant::now() + AGAIN);
+        let needs_retry = is_watched_late || is_unopened || !unusable.is_empty();
+        self.change.retry_at = needs_retry.then(|| Instant::now() + RETRY_DELAY);
         self.outcome(changes, &settings, unusable)
     }
 
@@ -260,7 +260,7 @@ impl ActiveConfig {
             tokio::spawn(Arc::clone(&self.sites).follow(BTreeSet::new()));
         }
         if let Some(engines) = self.sites.spared_engines().filter(|now| before.spared_engines().as_ref() != Some(now)) {
-            self.log.say(LogEvent::SearchEngines, engines);
+            self.log.write_message(LogEvent::SearchEngines, engines);
         }
     }
 
@@ -269,7 +269,7 @@ impl ActiveConfig {
         let opened = self.listeners.lock().apply(plan, &mut self.workers, &self.edge, &self.log);
         self.listeners.lock().set_limits(&config.edge);
         match opened {
-            Ok(addresses) => addresses.iter().for_each(|address| self.log.say(LogEvent::Listening, address)),
+            Ok(addresses) => addresses.iter().for_each(|address| self.log.write_message(LogEvent::Listening, address)),
             // The socket is already bound, so opening the listener fails only if the process has no
             // free file descriptors.
             Err(error) => return Some(format!("{error}; until it can be opened, the previous listeners stay open")),
@@ -292,7 +292,7 @@ impl ActiveConfig {
         settings: &[SettingChange],
         unusable: Vec<UnusableSource>,
     ) -> (&'static str, String) {
-        let is_deferred = settings.iter().any(SettingChange::is_for_start);
+        let is_deferred = settings.iter().any(SettingChange::is_applied_at_start);
         let is_news = self.change.logged != unusable;
         let outcome = if changes.is_empty() && !is_deferred && !is_news { "unchanged" } else { "published" };
         changes.extend(unusable.iter().map(ToString::to_string));
@@ -312,7 +312,7 @@ impl ActiveConfig {
         // Settings that take effect only at the next start are reported at every reload, not just
         // once.
         let mut next_start = setting_changes(&self.started, &self.config.text).unwrap_or_default();
-        next_start.retain(SettingChange::is_for_start);
+        next_start.retain(SettingChange::is_applied_at_start);
         if !next_start.is_empty() {
             let mut tables: Vec<_> = next_start.iter().map(SettingChange::table).collect();
             tables.dedup();
@@ -329,11 +329,12 @@ impl ActiveConfig {
     /// changed.
     fn limit(&self, config: &Config) -> Option<String> {
         let (before, bound) = (self.edge.connections(), self.descriptors.bound(config));
-        let short = bound.as_ref().ok().filter(|bound| bound.is_short && self.config.connections != config.connections);
-        short.into_iter().for_each(|bound| self.log.say(LogEvent::ConnectionsBounded, &*bound.reason));
+        let short =
+            bound.as_ref().ok().filter(|bound| bound.is_reduced && self.config.connections != config.connections);
+        short.into_iter().for_each(|bound| self.log.write_message(LogEvent::ConnectionsBounded, &*bound.reason));
         let connections = bound.map_or(before, |bound| bound.connections);
         if connections != before {
-            self.edge.set_places(before, connections);
+            self.edge.set_connection_slots(before, connections);
         }
         self.edge.set_limits(EdgeLimits { connections, ..config.edge.clone() });
         // The limit also changes slightly when a listener is added or removed, because the number
@@ -348,12 +349,12 @@ impl ActiveConfig {
 pub(super) fn serving(
     sites: &Arc<Sites>,
     listeners: &Listeners,
-    admin: &AdminPlaces,
+    admin: &AdminSockets,
     workers: &Workers,
     edge: &Edge,
 ) -> Serving {
     let listener_configs = listeners.configs();
-    sites.keep_hooks_from(admin.addresses());
+    sites.forbid_hook_addresses(admin.addresses());
     Serving {
         sites: Arc::clone(sites),
         listeners: listeners.reports(),
@@ -371,7 +372,7 @@ pub(super) fn log_warnings(config: &Arc<Config>, log: &Log) {
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
         for warning in config.review().iter().filter(|found| found.severity == Severity::Warning) {
-            log.say(LogEvent::ConfigWarning, warning.to_string());
+            log.write_message(LogEvent::ConfigWarning, warning.to_string());
         }
     });
 }
@@ -382,28 +383,31 @@ pub(super) fn follow_included(before: &[RefusedFile], config: &Arc<Config>, log:
     let refused = &config.included.refused;
     let words = |refused: &[RefusedFile]| refused.iter().map(ToString::to_string).collect::<Vec<_>>();
     let (were, are) = (words(before), words(refused));
-    are.iter().filter(|now| !were.contains(now)).for_each(|now| log.say(LogEvent::ConfigRejected, now));
+    are.iter().filter(|now| !were.contains(now)).for_each(|now| log.write_message(LogEvent::ConfigRejected, now));
     for file in before.iter().filter(|file| refused.iter().all(|now| now.path != file.path)) {
-        log.say(LogEvent::Config, format!("{}: the included file is valid again", file.path));
+        log.write_message(LogEvent::Config, format!("{}: the included file is valid again", file.path));
     }
     let (config, log) = (Arc::clone(config), log.clone());
     tokio::task::spawn_blocking(move || {
-        let kept = config.state_dir.as_ref().map_or(Ok(()), |state| config.included.keep(state));
+        let kept = config.state_dir.as_ref().map_or(Ok(()), |state| config.included.save(state));
         if let Err(error) = kept {
-            log.say(LogEvent::State, format!("the last good copies of included files cannot be written: {error}"));
+            log.write_message(
+                LogEvent::State,
+                format!("the last good copies of included files cannot be written: {error}"),
+            );
         }
     });
 }
 
 /// Maximum number of changed settings in a summary; each setting also has its own log line.
-const NAMED: usize = 8;
+const MAX_NAMED_SETTINGS: usize = 8;
 
-pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
+pub(super) fn log_changes(log: &Log, changes: &[SettingChange], unusable: &[UnusableSource]) {
     for change in changes {
         let is_unusable = || unusable.iter().any(|source| change.site.as_ref() == Some(&source.site));
-        let applies = if change.is_for_start() {
+        let applies = if change.is_applied_at_start() {
             "next-start"
-        } else if change.is_of_source() && is_unusable() {
+        } else if change.changes_robots_source() && is_unusable() {
             "when-usable"
         } else {
             "now"
@@ -423,11 +427,11 @@ pub(super) fn changed(log: &Log, changes: &[SettingChange], unusable: &[Unusable
 /// Returns the changed settings for the summary. Omits added and removed tables, and settings that
 /// take effect at the next start: the message describes these changes separately.
 pub(super) fn summary(changes: &[SettingChange]) -> Vec<String> {
-    let is_named = |change: &&SettingChange| !change.affects_whole_table() && !change.is_for_start();
+    let is_named = |change: &&SettingChange| !change.affects_whole_table() && !change.is_applied_at_start();
     let mut named: Vec<_> = changes.iter().filter(is_named).map(ToString::to_string).collect();
-    let more = named.len().saturating_sub(NAMED);
+    let more = named.len().saturating_sub(MAX_NAMED_SETTINGS);
     if more > 0 {
-        named.truncate(NAMED);
+        named.truncate(MAX_NAMED_SETTINGS);
         named.push(format!("and {more} more settings (see the log lines `config-changed`)"));
     }
     named
@@ -487,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_comes_while_the_watcher_publishes_its_change_hears_of_it() {
+    fn a_reload_request_queued_during_the_watchers_change_reports_that_change() {
         let mut waiters = ConfigWaiters::default();
         waiters.join(None);
         let (waiter, waiting) = oneshot::channel();
@@ -503,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_the_outcome_whatever_was_published_before() {
+    fn a_queued_request_reports_a_failed_reload_even_after_a_published_change() {
         let mut waiters = ConfigWaiters::default();
         let (waiter, waiting) = oneshot::channel();
         waiters.queue(Some(waiter));

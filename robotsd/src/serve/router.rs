@@ -22,7 +22,7 @@ use crate::edge::ResponseCounts;
 use crate::http_common::{ClientRequest, EdgeService, RequestBody, plain_answer};
 use crate::refusal::AnsweringCase;
 use crate::request::{RobotsTxtFrom, SiteJudge};
-use crate::sites::{HeldBody, RefusalServers, SiteBackend, SiteName, Sites};
+use crate::sites::{PermitBody, RefusalServers, SiteBackend, SiteName, Sites};
 
 /// Passes each request to the site of its host. Clones are cheap, and share their sites.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ struct SiteRoute<B> {
 }
 
 /// The body of a response from a site's backend, or from a server that answers refused requests.
-type BackendBody<B> = Either<B, HeldBody>;
+type BackendBody<B> = Either<B, PermitBody>;
 
 impl Router {
     /// Creates the router of one worker. Each worker has its own copy of the values that are
@@ -62,7 +62,7 @@ impl Router {
         Self { sites: Arc::new(ArcSwap::from_pointee(table)), counts: Arc::default() }
     }
 
-    pub(super) fn of_listener(&self, counts: Arc<ResponseCounts>) -> Self {
+    pub(super) fn with_listener_counts(&self, counts: Arc<ResponseCounts>) -> Self {
         Self { sites: Arc::clone(&self.sites), counts }
     }
 
@@ -100,8 +100,8 @@ impl<B: EdgeService> EdgeService for Router<B> {
 
     async fn answer(self, mut request: Box<Request<RequestBody>>) -> Response<Self::Body> {
         let Some(site) = self.site_of(&request) else {
-            self.counts.siteless(request.method().into(), StatusCode::MISDIRECTED_REQUEST);
-            return nowhere().map(Either::Right);
+            self.counts.count_siteless(request.method().into(), StatusCode::MISDIRECTED_REQUEST);
+            return misdirected_response().map(Either::Right);
         };
         let judge = &site.judge;
         let path = request.uri().path().as_bytes();
@@ -119,14 +119,14 @@ impl<B: EdgeService> EdgeService for Router<B> {
         let mut response = match answer.respond(&mut request) {
             Some(response) => match response.extensions().get::<AnsweringCase>().copied() {
                 None => response.map(|body| Either::Right(Full::new(body))),
-                Some(case) => Box::pin(site.refused(case, request, record, response)).await,
+                Some(case) => Box::pin(site.refusal_response(case, request, record, response)).await,
             },
             None => site.backend.clone().answer(request).await.map(|body| Either::Left(Either::Left(body))),
         };
         if let Some(fields) = fields {
             fields.add_to(response.status(), response.headers_mut());
         }
-        judge.counts.answered(&counted, response.status());
+        judge.counts.count_response(&counted, response.status());
         response
     }
 }
@@ -134,7 +134,7 @@ impl<B: EdgeService> EdgeService for Router<B> {
 impl<B: EdgeService> SiteRoute<B> {
     /// Returns the response of the server that is configured for the refusal case, or `refusal` if
     /// there is no such response.
-    async fn refused(
+    async fn refusal_response(
         &self,
         AnsweringCase(case): AnsweringCase,
         request: Box<Request<RequestBody>>,
@@ -168,7 +168,7 @@ impl<B> Router<B> {
 }
 
 /// Returns the response to a request for an unknown host (RFC 9110, section 15.5.20).
-fn nowhere() -> Response<Full<Bytes>> {
+fn misdirected_response() -> Response<Full<Bytes>> {
     let text = "421 Misdirected Request: this server has no site for this host\n";
     plain_answer(StatusCode::MISDIRECTED_REQUEST, text).map(Full::new)
 }
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_is_judged_once_and_counted_then_and_not_when_the_upstream_answers() {
+    async fn a_request_is_counted_once_and_before_the_upstream_responds() {
         let policy = Policy::builder().mode(Mode::Refuse).rate(RateMode::Refuse).build();
         let live = LiveRobots::text("User-agent: GPTBot\nCrawl-delay: 1\n").policy(policy).open().unwrap();
         // No store listens at this address, so this process counts alone and does not wait.

@@ -33,7 +33,7 @@ struct PassedSocket {
 
 impl InheritedSockets {
     /// Creates the list of sockets that the replaced process has handed over.
-    pub(super) fn of_predecessor(passed: HandedSockets) -> Result<Self, String> {
+    pub(super) fn from_predecessor(passed: HandedSockets) -> Result<Self, String> {
         let mut sockets = Vec::new();
         for (before, socket) in passed {
             let (socket, place, address) = match &before {
@@ -104,20 +104,20 @@ impl InheritedSockets {
         self.sockets.iter().all(|socket| socket.before.is_some())
     }
 
-    pub(super) fn has_for(&self, listener: &config::ListenerConfig) -> bool {
-        let is_meant = self.meant_for(listener);
+    pub(super) fn has_socket_for(&self, listener: &config::ListenerConfig) -> bool {
+        let is_meant = self.socket_filter(listener);
         self.sockets.iter().any(is_meant)
     }
 
     /// Takes the sockets for a listener: all sockets with the listener's name or, if no socket has
     /// this name, all sockets with the listener's address.
     pub(super) fn for_listener(&mut self, listener: &config::ListenerConfig) -> Vec<TcpListener> {
-        let is_meant = self.meant_for(listener);
+        let is_meant = self.socket_filter(listener);
         let taken = self.sockets.extract_if(.., |socket| is_meant(socket));
         taken.filter_map(PassedSocket::tcp).collect()
     }
 
-    fn meant_for(&self, listener: &config::ListenerConfig) -> impl Fn(&PassedSocket) -> bool + use<> {
+    fn socket_filter(&self, listener: &config::ListenerConfig) -> impl Fn(&PassedSocket) -> bool + use<> {
         let (name, address) = (listener.name.clone(), listener.address);
         let is_named = move |socket: &PassedSocket| socket.address.is_some() && name.is_some() && socket.name == name;
         let by_name = self.sockets.iter().any(&is_named);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_for_nothing_is_named() {
+    fn the_error_for_an_unused_socket_contains_its_address_and_name() {
         let (passed, places) = passed(&[Some("web")]);
         let message = passed.finish().unwrap_err();
         let start =
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_admin_has_sockets_too() {
+    fn the_admin_interface_gets_sockets_by_name_and_by_address() {
         let (mut passed, places) = passed(&[Some("admin"), None, Some("web")]);
         let settings = config::AdminSettings { address: Some(places[1]), ..Default::default() };
         assert_eq!(passed.for_admin(&settings).len(), 2);

@@ -10,12 +10,12 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
-use super::admin_places::AdminPlaces;
+use super::admin_places::AdminSockets;
 use super::board_keeper::BoardKeeper;
 use super::control_loop::ControlLoop;
 use super::descriptors::{self, Descriptors};
 use super::listeners::{ListenerPlan, Listeners};
-use super::preparation::read_once_quiet;
+use super::preparation::load_when_quiet;
 use super::reconfigure::{ActiveConfig, PendingChange, follow_included, log_warnings, serving};
 use super::socket_activation::InheritedSockets;
 use super::supervisor::{Signal, Signals, Supervisor};
@@ -60,18 +60,18 @@ impl Start<'_> {
         self.prepare_process();
         let (state, requests) = ServerState::new(path, log.clone(), access.map(|access| access.lost.clone()));
         let state = Arc::new(state);
-        state.audit.keep_in(config.audit_place(), config.replica());
+        state.audit.set_destination(config.audit_place(), config.replica());
         state.config.accept(false, Vec::new(), &config.included.refused);
         state.watchdog.report_panics(log);
         if let Some(predecessor) = self.predecessor {
-            ListenerPlan::rehearse(config, &inherited)?;
-            self.take_place(predecessor, &mut signals).await?;
+            ListenerPlan::check_bind(config, &inherited)?;
+            self.take_over(predecessor, &mut signals).await?;
         }
         let token_files = local_token_files(path, config.state_dir.as_deref());
         let mut admin = self.open_admin(&state, &token_files, &mut inherited).await?;
-        ListenerPlan::rehearse(config, &inherited)?;
+        ListenerPlan::check_bind(config, &inherited)?;
         let Some((sites, watches)) = self.open_sites(&mut signals).await? else { return Ok(()) };
-        admin.keep_token(&token_files);
+        admin.ensure_token(&token_files);
 
         let mut workers = Workers::start(config.workers, &sites)
             .map_err(|error| format!("{count} workers cannot be started: {error}", count = config.workers))?;
@@ -86,7 +86,7 @@ impl Start<'_> {
         // The addresses are logged only when all listeners are open, because a program that reads
         // the first address in the log may immediately connect to another listener.
         for address in listeners.apply(plan, &mut workers, &edge, log)? {
-            log.say(LogEvent::Listening, address);
+            log.write_message(LogEvent::Listening, address);
         }
         let serving = serving(&sites, &listeners, &admin, &workers, &edge);
         let mut active = ActiveConfig {
@@ -114,25 +114,25 @@ impl Start<'_> {
     /// config.
     fn prepare_process(&self) {
         if let Err(message) = descriptors::raise() {
-            self.log.say(LogEvent::Descriptors, message);
+            self.log.write_message(LogEvent::Descriptors, message);
         }
         if !date::is_clock_set() {
-            self.log.say(LogEvent::Clock, CLOCK);
+            self.log.write_message(LogEvent::Clock, CLOCK);
         }
         log_warnings(self.config, self.log);
     }
 
-    async fn take_place(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
+    async fn take_over(&self, predecessor: &Arc<Predecessor>, signals: &mut Signals) -> Result<(), String> {
         let asking = Arc::clone(predecessor);
         let taken = tokio::task::spawn_blocking(move || asking.take());
         tokio::select! {
             taken = taken => if !taken.unwrap_or(false) {
                 let message = format!("process {process}, which this process was started to replace, has already \
                     ended", process = predecessor.process);
-                self.log.say_at(LogLevel::Warn, LogEvent::Upgrade, message);
+                self.log.write_message_at(LogLevel::Warn, LogEvent::Upgrade, message);
             },
             () = stop_signal(signals) => {
-                self.log.say(LogEvent::Stopped, STOPPED);
+                self.log.write_message(LogEvent::Stopped, STOPPED);
                 return Err("the new process was stopped by a signal".to_owned());
             }
         }
@@ -146,8 +146,8 @@ impl Start<'_> {
         state: &Arc<ServerState>,
         token_files: &[PathBuf],
         inherited: &mut InheritedSockets,
-    ) -> Result<AdminPlaces, String> {
-        let mut admin = AdminPlaces::new(state, self.log);
+    ) -> Result<AdminSockets, String> {
+        let mut admin = AdminSockets::new(state, self.log);
         if let Some(settings) = &self.config.admin {
             let is_first = self.predecessor.is_none() && inherited.is_empty();
             if let Some(socket) = settings.socket.as_deref().filter(|_| is_first) {
@@ -158,7 +158,7 @@ impl Start<'_> {
         if self.predecessor.is_none() {
             // No place file is written to the state directory yet, because the directory may still
             // belong to another process.
-            let _ = admin.leave_place(self.path, None);
+            let _ = admin.write_place_files(self.path, None);
         }
         Ok(admin)
     }
@@ -168,7 +168,7 @@ impl Start<'_> {
         let (path, config, strict, log) =
             (self.path.to_owned(), Arc::clone(self.config), self.strict, self.log.clone());
         let opening = tokio::task::spawn_blocking(move || {
-            config.misplaced_state().map_or(Ok(()), Err)?;
+            config.state_dir_problem().map_or(Ok(()), Err)?;
             let sites = Arc::new(Sites::open(&config, strict, &log)?);
             let watches = WatchedFiles::of(&path, &config, &sites.watcher());
             Ok::<_, String>((sites, watches))
@@ -177,12 +177,12 @@ impl Start<'_> {
             opened = opening => {
                 let opened = opened.map_err(|error| format!("the sites cannot be opened: {error}"))??;
                 if let Some(engines) = opened.0.spared_engines() {
-                    self.log.say(LogEvent::SearchEngines, engines);
+                    self.log.write_message(LogEvent::SearchEngines, engines);
                 }
                 Ok(Some(opened))
             }
             () = stop_signal(signals) => {
-                self.log.say(LogEvent::Stopped, STOPPED);
+                self.log.write_message(LogEvent::Stopped, STOPPED);
                 Ok(None)
             }
         }
@@ -192,10 +192,16 @@ impl Start<'_> {
         let Self { config, log, access, .. } = *self;
         let descriptors = Descriptors::count();
         let bound = descriptors.bound(config)?;
-        log.say(if bound.is_short { LogEvent::ConnectionsBounded } else { LogEvent::Connections }, bound.reason);
+        log.write_message(
+            if bound.is_reduced { LogEvent::ConnectionsBounded } else { LogEvent::Connections },
+            bound.reason,
+        );
         let limits = EdgeLimits { connections: bound.connections, ..config.edge.clone() };
-        let edge =
-            Edge::new(limits, problem(log.clone(), LogPrivacy::new(&config.log)), access.map(AccessLog::observer));
+        let edge = Edge::new(
+            limits,
+            problem_logger(log.clone(), LogPrivacy::new(&config.log)),
+            access.map(AccessLog::observer),
+        );
         Ok((edge, descriptors))
     }
 
@@ -212,15 +218,15 @@ impl Start<'_> {
         // Operators' changes wait until the previous process knows that this process serves: until
         // then, the previous process may take over again without knowing about the changes.
         let _changes = state.changes.write().await;
-        if let Err(message) = admin.leave_place(self.path, sites.state.directory.as_ref()) {
-            self.log.say_at(LogLevel::Warn, LogEvent::AdminListening, message);
+        if let Err(message) = admin.write_place_files(self.path, sites.state.directory.as_ref()) {
+            self.log.write_message_at(LogLevel::Warn, LogEvent::AdminListening, message);
         }
         // The board is set before the sites: otherwise, the admin interface would report for a
         // moment that the board is disabled.
         if let Some(keeper) = board {
             let _ = state.board.set(Arc::clone(&keeper.board));
         }
-        state.is_serving(serving);
+        state.set_serving(serving);
         if let Some(fleet) = &sites.state.fleet {
             let state: Arc<ServerState> = Arc::clone(state);
             fleet.start(state).map_err(|error| format!("the thread of the fleet cannot be started: {error}"))?;
@@ -230,7 +236,7 @@ impl Start<'_> {
         tokio::task::spawn_blocking(move || served.announce());
         supervisor.ready(&summary);
         if let Some(predecessor) = self.predecessor {
-            predecessor.serves(&summary);
+            predecessor.report_serving(&summary);
             for file in unused_files {
                 // No process accepts connections on the Unix socket of this file any more.
                 let _ = std::fs::remove_file(file);
@@ -260,7 +266,7 @@ async fn stop_signal(signals: &mut Signals) {
 
 /// Returns a function that logs problems with connections. The edge calls this function at most
 /// once per second for each kind of problem.
-pub(super) fn problem(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
+pub(super) fn problem_logger(log: Log, privacy: LogPrivacy) -> impl Fn(&ConnectionError) + Send + Sync + 'static {
     move |problem| {
         // The detail may contain bytes from a client, which the log escapes.
         let detail = &problem.detail;
@@ -311,12 +317,12 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
         Err(message) => return fail(&message),
     };
     let path = args.config.path();
-    let is_failed = |why: &str| predecessor.iter().for_each(|predecessor| predecessor.failed(why));
-    let config = if predecessor.is_some() { read_once_quiet(&path) } else { Config::load(&path) };
+    let report_failure = |why: &str| predecessor.iter().for_each(|predecessor| predecessor.report_failure(why));
+    let config = if predecessor.is_some() { load_when_quiet(&path) } else { Config::load(&path) };
     let config = match config {
         Ok(config) => Arc::new(config),
         Err(error) => {
-            is_failed(&error.to_string());
+            report_failure(&error.to_string());
             error.complain();
             return ExitCode::from(FAILED);
         }
@@ -346,7 +352,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
     };
     let code = served().map_or_else(
         |message: String| {
-            is_failed(&message);
+            report_failure(&message);
             fail(&message)
         },
         |()| ExitCode::SUCCESS,
@@ -357,7 +363,7 @@ pub(crate) fn run(args: &ServeArgs) -> ExitCode {
 
 fn inherit() -> Result<(InheritedSockets, Option<Arc<Predecessor>>), String> {
     if let Some((predecessor, sockets)) = Predecessor::find()? {
-        return Ok((InheritedSockets::of_predecessor(sockets)?, Some(Arc::new(predecessor))));
+        return Ok((InheritedSockets::from_predecessor(sockets)?, Some(Arc::new(predecessor))));
     }
     Ok((InheritedSockets::take()?, None))
 }

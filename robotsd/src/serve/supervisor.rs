@@ -25,7 +25,9 @@ impl Supervisor {
         use sd_notify::NotifyState::{Reloading, Status};
         match sd_notify::NotifyState::monotonic_usec_now() {
             Ok(now) => self.notify(&[Reloading, now, Status("reloading")]),
-            Err(error) => self.log.say(LogEvent::Supervisor, format!("the monotonic clock cannot be read: {error}")),
+            Err(error) => {
+                self.log.write_message(LogEvent::Supervisor, format!("the monotonic clock cannot be read: {error}"))
+            }
         }
     }
 
@@ -47,13 +49,13 @@ impl Supervisor {
     /// Returns the interval between watchdog notifications; `None` if the supervisor has no
     /// watchdog. The interval is half of the watchdog's timeout, so that one late notification does
     /// not end the process.
-    pub(super) fn pulse() -> Option<Duration> {
+    pub(super) fn watchdog_interval() -> Option<Duration> {
         sd_notify::watchdog_enabled().map(|most| most / 2).filter(|most| !most.is_zero())
     }
 
     fn notify(&self, states: &[sd_notify::NotifyState<'_>]) {
         if let Err(error) = sd_notify::notify(states) {
-            self.log.say(LogEvent::Supervisor, format!("the supervisor cannot be notified: {error}"));
+            self.log.write_message(LogEvent::Supervisor, format!("the supervisor cannot be notified: {error}"));
         }
     }
 }

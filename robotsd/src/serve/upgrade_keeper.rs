@@ -18,17 +18,17 @@ use crate::report::UpgradeReport;
 
 /// Maximum time for each step of releasing resources: waiting for the end of an operator's change,
 /// writing the counts of the board, and writing the state directory.
-const HOLD_UP: Duration = Duration::from_secs(5);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Lock that is held during an upgrade, so that operators cannot make changes.
-type ChangesHeld = OwnedRwLockWriteGuard<()>;
+type ChangesLock = OwnedRwLockWriteGuard<()>;
 
 #[derive(Debug, Default)]
 pub(super) struct UpgradeKeeper {
     under_way: Option<UpgradeUnderWay>,
     /// Requests for an upgrade that arrived while a new config was being prepared; the requests
     /// wait until the config is ready.
-    put_off: Vec<Option<UpgradeWaiter>>,
+    postponed: Vec<Option<UpgradeWaiter>>,
     /// ID of the process that has replaced this process and now serves.
     pub(super) successor: Option<u32>,
     /// Task that takes the released resources back after this process abandoned an upgrade.
@@ -58,18 +58,18 @@ struct UpgradeUnderWay {
 #[derive(Debug)]
 enum UpgradeStage {
     Preparing,
-    HandingOver(JoinHandle<Result<ChangesHeld, String>>),
+    HandingOver(JoinHandle<Result<ChangesLock, String>>),
     /// The new process is opening its sites and listeners.
-    Opening(ChangesHeld),
+    Opening(ChangesLock),
     /// The new process has failed for this reason, and this process is taking back the resources
     /// that it released. Operators' changes wait until the resources have been taken back.
-    TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesHeld>),
+    TakingBack(String, JoinHandle<Result<(), String>>, Option<ChangesLock>),
 }
 
 #[derive(Debug)]
 pub(super) enum UpgradeStep {
     Successor(SuccessorEvent),
-    HandedOver(Result<ChangesHeld, String>),
+    HandedOver(Result<ChangesLock, String>),
     TakenBack(String, Result<(), String>),
 }
 
@@ -106,7 +106,7 @@ impl UpgradeKeeper {
 
     /// Reports whether a reload must wait for the end of an upgrade. If a reload must wait, records
     /// that it is due.
-    pub(super) fn puts_reload_off(&mut self) -> bool {
+    pub(super) fn postpone_reload(&mut self) -> bool {
         if let Some(upgrade) = &mut self.under_way {
             upgrade.is_reload_due = true;
         }
@@ -115,7 +115,7 @@ impl UpgradeKeeper {
 
     pub(super) fn begin(&mut self, active: &ActiveConfig, waiter: Option<UpgradeWaiter>) {
         if self.under_way.is_none() && active.is_changing() {
-            return self.put_off.push(waiter);
+            return self.postponed.push(waiter);
         }
         let is_serving = active.state.phase() == Phase::Serving;
         let refused = match (&self.under_way, self.successor) {
@@ -134,14 +134,14 @@ impl UpgradeKeeper {
             Ok(successor) => {
                 let message =
                     format!("process {process} was started to replace this process", process = successor.id());
-                active.log.say(LogEvent::Upgrade, message.clone());
+                active.log.write_message(LogEvent::Upgrade, message.clone());
                 active.state.note_upgrade(report("under-way", Some(successor.id()), &message));
                 let stage = UpgradeStage::Preparing;
                 self.under_way = Some(UpgradeUnderWay { successor, stage, waiter, is_reload_due: false });
             }
             Err(why) => {
                 let message = format!("no upgrade: {why}");
-                active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
+                active.log.write_message_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
                 let report = report("failed", None, &message);
                 // The report about this request must not replace the report about an upgrade that
                 // is in progress or complete.
@@ -155,7 +155,7 @@ impl UpgradeKeeper {
 
     pub(super) fn resume(&mut self, active: &ActiveConfig) {
         if !active.is_changing() {
-            std::mem::take(&mut self.put_off).into_iter().for_each(|waiter| self.begin(active, waiter));
+            std::mem::take(&mut self.postponed).into_iter().for_each(|waiter| self.begin(active, waiter));
         }
     }
 
@@ -192,7 +192,7 @@ impl UpgradeKeeper {
                 let state = active.sites.state.directory.clone();
                 upgrade.stage = UpgradeStage::TakingBack(why, spawn_blocking(move || take_back(state)), held);
             }
-            UpgradeStep::TakenBack(why, taken) => return go_on(upgrade, &why, taken, active),
+            UpgradeStep::TakenBack(why, taken) => return continue_serving(upgrade, &why, taken, active),
         }
         self.under_way = Some(upgrade);
         AfterStep::Nothing
@@ -219,12 +219,12 @@ impl UpgradeKeeper {
             if let Err(problem) =
                 taken.unwrap_or_else(|error| Err(format!("robotsd failed with an internal error: {error}")))
             {
-                log.say_at(LogLevel::Error, LogEvent::State, problem);
+                log.write_message_at(LogLevel::Error, LogEvent::State, problem);
             }
         }));
-        active.go_on();
+        active.resume_admin();
         let message = "the upgrade was abandoned, because this process is ending";
-        active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message);
+        active.log.write_message_at(LogLevel::Error, LogEvent::Upgrade, message);
         answer(waiter, report("failed", Some(successor.id()), message));
     }
 
@@ -232,7 +232,7 @@ impl UpgradeKeeper {
     /// because this process must still write its unsaved changes to the state directory.
     pub(super) async fn finish(&mut self) {
         if let Some(taking_back) = self.taking_back.take() {
-            let _ = timeout(4 * HOLD_UP, taking_back).await;
+            let _ = timeout(4 * RELEASE_TIMEOUT, taking_back).await;
         }
     }
 }
@@ -243,7 +243,7 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     }
     let process = upgrade.successor.id();
     let message = format!("process {process} has replaced this process: {summary}");
-    active.log.say(LogEvent::Upgrade, message.clone());
+    active.log.write_message(LogEvent::Upgrade, message.clone());
     let report = report("done", Some(process), &message);
     active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
@@ -252,35 +252,40 @@ fn succeed(upgrade: UpgradeUnderWay, summary: &str, active: &mut ActiveConfig) {
     active.leave_to_successor();
 }
 
-fn go_on(upgrade: UpgradeUnderWay, why: &str, taken: Result<(), String>, active: &mut ActiveConfig) -> AfterStep {
+fn continue_serving(
+    upgrade: UpgradeUnderWay,
+    why: &str,
+    taken: Result<(), String>,
+    active: &mut ActiveConfig,
+) -> AfterStep {
     let process = upgrade.successor.id();
     let problem = taken.err().map(|problem| format!("{problem}; ")).unwrap_or_default();
     let message = format!(
         "the upgrade failed, because process {process} did not take over ({why}); {problem}this process continues to \
          serve"
     );
-    active.log.say_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
+    active.log.write_message_at(LogLevel::Error, LogEvent::Upgrade, message.clone());
     let report = report("failed", Some(process), &message);
     active.state.note_upgrade(report.clone());
     answer(upgrade.waiter, report);
-    active.go_on();
+    active.resume_admin();
     if upgrade.is_reload_due { AfterStep::Reload } else { AfterStep::Nothing }
 }
 
-fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesHeld, String>> {
+fn hand_over(active: &ActiveConfig, board: Option<&mut BoardKeeper>) -> JoinHandle<Result<ChangesLock, String>> {
     let changes = Arc::clone(&active.state.changes);
     let state = active.sites.state.directory.clone();
     let board = board.map(|board| board.hand_over(&active.sites));
     tokio::spawn(async move {
-        let held = timeout(HOLD_UP, changes.write_owned()).await;
+        let held = timeout(RELEASE_TIMEOUT, changes.write_owned()).await;
         let held = held.map_err(|_| "a change by an operator is in progress: try again in a moment".to_owned())?;
         if let Some(board) = board {
-            timeout(HOLD_UP, board)
+            timeout(RELEASE_TIMEOUT, board)
                 .await
                 .unwrap_or_else(|_| Err("the counts of the board could not be written in time".to_owned()))?;
         }
         if let Some(state) = state {
-            let handed = spawn_blocking(move || state.hand_over(HOLD_UP)).await;
+            let handed = spawn_blocking(move || state.hand_over(RELEASE_TIMEOUT)).await;
             if !handed.map_err(|error| format!("robotsd failed with an internal error: {error}"))? {
                 let why = "the live versions cannot be written to the state directory, so the new process would not \
                     know them: `robotsd status` shows the cause";

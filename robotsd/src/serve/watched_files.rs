@@ -80,7 +80,7 @@ impl FileWatch {
         let watched = match config.included.patterns.iter().find(|pattern| pattern.path() == path) {
             Some(pattern) => {
                 let (folder, pattern) = (pattern.folder.clone(), pattern.clone());
-                self.watcher.names(folder, move |name| pattern.fits(name), has_changed)
+                self.watcher.names(folder, move |name| pattern.matches_pattern(name), has_changed)
             }
             None => self.watcher.file(&path, has_changed),
         };
@@ -88,24 +88,25 @@ impl FileWatch {
     }
 }
 
-/// Returns the additional registry, the files that gates read, and the files from [`of_config`].
+/// Returns the additional registry, the files that gates read, and the files from
+/// [`content_files`].
 fn files(config: &Config) -> BTreeSet<PathBuf> {
     let of_gates =
         config.sites.iter().flat_map(|site| site.expectations.as_deref().into_iter().chain(site.gate_basis.paths()));
-    config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(of_config(config)).collect()
+    config.registry.extra.iter().cloned().chain(of_gates.map(Path::to_owned)).chain(content_files(config)).collect()
 }
 
 /// Returns the files whose content becomes part of the config: templates for refusals and included
 /// files. Each pattern for included files is also returned, as a path.
-fn of_config(config: &Config) -> impl Iterator<Item = PathBuf> {
+fn content_files(config: &Config) -> impl Iterator<Item = PathBuf> {
     let templates = config.sites.iter().filter_map(|site| site.refusal.as_deref()).flat_map(SiteRefusals::files);
     let included = config.included.paths.iter().cloned();
     templates.chain(included).chain(config.included.patterns.iter().map(IncludePattern::path))
 }
 
 /// Reports whether the content of a changed file is part of the config.
-pub(super) fn are_of_config(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
-    of_config(config).any(|path| changed.contains(&path))
+pub(super) fn has_content_file(changed: &BTreeSet<PathBuf>, config: &Config) -> bool {
+    content_files(config).any(|path| changed.contains(&path))
 }
 
 /// Interval between checks of the certificates. A check of the certificates is cheap, because the
@@ -146,7 +147,7 @@ impl CertificateWatch {
         let now = SystemTime::now();
         let mut followed = Vec::with_capacity(all.len());
         for live in all {
-            followed.push(match before.iter().find(|other| live.is(&other.live)) {
+            followed.push(match before.iter().find(|other| live.is_clone_of(&other.live)) {
                 Some(same) => same.clone(),
                 None => {
                     log_news(&self.log, live.report_all(now));
@@ -180,7 +181,7 @@ impl CertificateWatch {
                 // The result is ignored: if the check panics, the panic hook reports it.
                 drop(spawn_blocking(move || {
                     let _order = order;
-                    log_news(&log, live.look(SystemTime::now(), SETTLING));
+                    log_news(&log, live.reload_changed(SystemTime::now(), SETTLING));
                 }));
             }
         }
@@ -194,6 +195,6 @@ fn log_news(log: &Log, news: Vec<CertificateEvent>) {
             CertificateEventKind::Rejected => LogEvent::CertificateRejected,
             CertificateEventKind::Warning => LogEvent::CertificateWarning,
         };
-        log.say(event, message);
+        log.write_message(event, message);
     }
 }

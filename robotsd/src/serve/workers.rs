@@ -211,7 +211,7 @@ mod tests {
             address,
             workers
                 .open(sockets, &edge, "a", &ListenerSettings::default(), |worker, counts| {
-                    worker.router.of_listener(counts)
+                    worker.router.with_listener_counts(counts)
                 })
                 .unwrap(),
         )
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn open_connections_are_served_the_sites_that_replace_others() {
+    async fn open_connections_get_the_new_sites_after_a_replacement() {
         let mut workers = Workers::start(NonZeroUsize::new(3).unwrap(), &sites("# one")).unwrap();
         let (address, _open) = open(&mut workers);
         let mut clients = Vec::new();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_listener_closes_alone_and_everywhere() {
+    async fn a_listener_closes_on_every_worker_and_other_listeners_stay_open() {
         let count = NonZeroUsize::new(2).unwrap();
         let mut workers = Workers::start(count, &sites("# one")).unwrap();
         let (closing, open_there) = open(&mut workers);

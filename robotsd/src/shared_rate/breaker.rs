@@ -48,7 +48,7 @@ impl StoreBreaker {
         matches!(self.state, BreakerState::Closed { .. })
     }
 
-    pub(super) fn answered(&mut self, now: Instant) {
+    pub(super) fn record_reply(&mut self, now: Instant) {
         match &mut self.state {
             BreakerState::Closed { failures, .. } => *failures = 0,
             BreakerState::Open { until } if *until <= now => {
@@ -58,17 +58,17 @@ impl StoreBreaker {
         }
     }
 
-    pub(super) fn unanswered(&mut self, now: Instant) {
+    pub(super) fn record_timeout(&mut self, now: Instant) {
         if let BreakerState::Closed { failures, .. } = &mut self.state {
             *failures += 1;
             if *failures == FAILURES {
-                self.broken(now);
+                self.record_failure(now);
             }
         }
     }
 
     /// Records that the connection broke or is unusable.
-    pub(super) fn broken(&mut self, now: Instant) {
+    pub(super) fn record_failure(&mut self, now: Instant) {
         if let BreakerState::Closed { since, .. } = self.state {
             if now.saturating_duration_since(since) >= RECOVERED {
                 self.hold = MIN_HOLD;
@@ -86,51 +86,51 @@ mod tests {
     fn closed(now: Instant) -> StoreBreaker {
         let mut breaker = StoreBreaker::new(now);
         assert!(!breaker.is_closed());
-        breaker.answered(now);
+        breaker.record_reply(now);
         assert!(breaker.is_closed());
         breaker
     }
 
     #[test]
-    fn three_questions_in_a_row_open_it_and_an_answer_between_does_not() {
+    fn three_unanswered_requests_in_a_row_open_the_breaker() {
         let now = Instant::now();
         let mut breaker = closed(now);
         for _ in 0..10 {
-            breaker.unanswered(now);
-            breaker.unanswered(now);
-            breaker.answered(now);
+            breaker.record_timeout(now);
+            breaker.record_timeout(now);
+            breaker.record_reply(now);
         }
-        breaker.unanswered(now);
-        breaker.unanswered(now);
+        breaker.record_timeout(now);
+        breaker.record_timeout(now);
         assert!(breaker.is_closed());
-        breaker.unanswered(now);
+        breaker.record_timeout(now);
         assert!(!breaker.is_closed());
-        breaker.unanswered(now);
-        breaker.broken(now);
-        breaker.answered(now);
+        breaker.record_timeout(now);
+        breaker.record_failure(now);
+        breaker.record_reply(now);
         assert!(!breaker.is_closed());
-        breaker.answered(now + MIN_HOLD);
+        breaker.record_reply(now + MIN_HOLD);
         assert!(breaker.is_closed());
     }
 
     #[test]
-    fn what_fails_again_and_again_is_held_open_for_longer_and_never_for_more_than_half_a_minute() {
+    fn repeated_failures_keep_the_breaker_open_for_longer_up_to_thirty_seconds() {
         let mut now = Instant::now();
         let mut breaker = closed(now);
         let mut held = Vec::new();
         for _ in 0..8 {
-            breaker.broken(now);
+            breaker.record_failure(now);
             let opened = now;
             while !breaker.is_closed() {
                 now += PROBE;
-                breaker.answered(now);
+                breaker.record_reply(now);
             }
             held.push((now - opened).as_secs());
         }
         assert_eq!(held, [1, 2, 4, 8, 16, 30, 30, 30]);
         now += RECOVERED;
-        breaker.broken(now);
-        breaker.answered(now + MIN_HOLD);
+        breaker.record_failure(now);
+        breaker.record_reply(now + MIN_HOLD);
         assert!(breaker.is_closed());
     }
 }

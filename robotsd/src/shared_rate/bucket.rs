@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_differ_where_parts_do() {
+    fn shared_keys_differ_if_their_parts_differ() {
         let key = SharedKey::new;
         assert_eq!(key(&[b"shop", b"gptbot"]), key(&[b"shop", b"gptbot"]));
         assert_ne!(key(&[b"shop", b"gptbot"]), key(&[b"shopg", b"ptbot"]));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_longer_than_an_interval() {
+    fn a_wait_that_exceeds_the_interval_is_not_a_valid_verdict() {
         let bucket = SharedBucket::new(Duration::from_secs(10), 5);
         let denied = |micros| Some(SharedVerdict::Deny { wait: Duration::from_micros(micros) });
         assert_eq!(bucket.verdict(0), Some(SharedVerdict::Allow));

@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_holds_until_a_request_may_pass() {
+    fn a_denial_applies_until_its_wait_ends_or_the_rate_changes() {
         let (denials, bucket, now) = (StoreDenials::default(), SharedBucket::new(INTERVAL, 5), Instant::now());
         denials.add(key("a"), bucket, now + INTERVAL);
         let wait = |name, bucket, after| denials.wait(key(name), bucket, now + after);
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_addresses_is_bounded() {
+    fn the_number_of_remembered_denials_is_bounded() {
         let (denials, bucket, now) = (StoreDenials::default(), SharedBucket::new(INTERVAL, 5), Instant::now());
         for number in 0..3 * MAX_DENIALS {
             denials.add(key(&number.to_string()), bucket, now + INTERVAL);
@@ -90,7 +90,7 @@ mod tests {
     proptest! {
         /// A repeated denial must not last longer than a new denial by the store.
         #[test]
-        fn replicas_allow_what_one_bucket_does(
+        fn a_repeated_denial_lasts_at_most_as_long_as_a_new_denial_by_the_store(
             gaps in prop::collection::vec((0u64..400_000, 0usize..3), 1..600),
             interval in 50_000u64..2_000_000,
             burst in 1u32..8,

@@ -19,7 +19,7 @@ use crate::store::{AddressLookup, StoreAddresses, StoreConnection, StoreProblem,
 
 /// Maximum number of concurrent queries. At the limit, the bucket of this process decides whether
 /// further requests are allowed.
-const UNDER_WAY: usize = 4096;
+const MAX_CONCURRENT_QUERIES: usize = 4096;
 
 #[derive(Debug)]
 pub(super) struct PendingQuestion {
@@ -37,9 +37,9 @@ struct StoreKeeper {
     changed: ChangeObserver,
     under_way: Cell<usize>,
     /// Whether the store has replied to anything since the last tick of the timer.
-    heard: Cell<bool>,
+    has_reply: Cell<bool>,
     /// The usage that the [`ChangeObserver`] received last.
-    said: Cell<Option<StoreUsage>>,
+    reported_usage: Cell<Option<StoreUsage>>,
 }
 
 /// Starts the thread, which ends when all senders of queries have been dropped.
@@ -56,8 +56,8 @@ pub(super) fn start(
             script: StoreScript::new(SCRIPT),
             changed,
             under_way: Cell::new(0),
-            heard: Cell::new(false),
-            said: Cell::new(None),
+            has_reply: Cell::new(false),
+            reported_usage: Cell::new(None),
         };
         runtime.block_on(LocalSet::new().run_until(Rc::new(keeper).serve(questions, StoreAddresses::new(lookup))));
         // `shutdown_background` does not wait for a name lookup in progress.
@@ -80,21 +80,21 @@ impl StoreKeeper {
                     // is dropped.
                     (Some(_), None) => {}
                 },
-                _ = ticks.tick() => connection = self.renewed(connection.take(), &mut addresses).await,
+                _ = ticks.tick() => connection = self.probe_or_reconnect(connection.take(), &mut addresses).await,
             }
         }
     }
 
     /// Sends a probe if the store is not used, or has not replied since the last tick. The status
     /// and the log are therefore correct even without traffic. Reconnects if there is no reply.
-    async fn renewed(
+    async fn probe_or_reconnect(
         self: &Rc<Self>,
         connection: Option<StoreConnection>,
         addresses: &mut StoreAddresses,
     ) -> Option<StoreConnection> {
         match connection {
             Some(connection) if self.shared.usage() == StoreUsage::Used => {
-                if !self.heard.replace(false) {
+                if !self.has_reply.replace(false) {
                     let (keeper, connection) = (Rc::clone(self), connection.clone());
                     spawn_local(async move { keeper.probe(connection).await });
                 }
@@ -102,7 +102,7 @@ impl StoreKeeper {
             }
             // If the cluster replies to a probe, the connection to it is kept: reconnecting would
             // start from the node in the URL, which may no longer belong to the cluster.
-            Some(cluster) if cluster.mends_itself() && self.probe(cluster.clone()).await => Some(cluster),
+            Some(cluster) if cluster.reconnects_itself() && self.probe(cluster.clone()).await => Some(cluster),
             _ => self.connect(addresses).await,
         }
     }
@@ -120,7 +120,7 @@ impl StoreKeeper {
             Ok(connection) => self.probe(connection.clone()).await.then_some(connection),
             Err(why) => {
                 self.shared.failed(&why);
-                self.say();
+                self.report_usage();
                 None
             }
         }
@@ -153,7 +153,7 @@ impl StoreKeeper {
     ) -> Result<SharedVerdict, StoreProblem> {
         let settings = &self.shared.settings;
         match connection.run(&self.script, &key.name(&settings.prefix), &bucket.arguments()).await {
-            Ok(micros) => bucket.verdict(micros).ok_or_else(StoreProblem::garbage),
+            Ok(micros) => bucket.verdict(micros).ok_or_else(StoreProblem::invalid_reply),
             Err(error) => Err(StoreProblem::of(&error, settings)),
         }
     }
@@ -164,7 +164,7 @@ impl StoreKeeper {
             // count it.
             return;
         }
-        if self.under_way.get() >= UNDER_WAY || self.shared.usage() == StoreUsage::Out {
+        if self.under_way.get() >= MAX_CONCURRENT_QUERIES || self.shared.usage() == StoreUsage::Out {
             return;
         }
         self.under_way.set(self.under_way.get() + 1);
@@ -207,24 +207,24 @@ impl StoreKeeper {
     }
 
     fn answered(&self) {
-        self.heard.set(true);
-        self.shared.breaker.lock().answered(Instant::now());
-        self.say();
+        self.has_reply.set(true);
+        self.shared.breaker.lock().record_reply(Instant::now());
+        self.report_usage();
     }
 
     fn failed(&self, problem: StoreProblem) {
         let now = Instant::now();
         match problem {
-            StoreProblem::Late => self.shared.breaker.lock().unanswered(now),
-            StoreProblem::Broken(_) => self.shared.breaker.lock().broken(now),
+            StoreProblem::Late => self.shared.breaker.lock().record_timeout(now),
+            StoreProblem::Broken(_) => self.shared.breaker.lock().record_failure(now),
         }
         self.shared.failed(&problem.message(&self.shared.settings));
-        self.say();
+        self.report_usage();
     }
 
-    fn say(&self) {
+    fn report_usage(&self) {
         let usage = self.shared.usage();
-        if self.said.replace(Some(usage)) == Some(usage) {
+        if self.reported_usage.replace(Some(usage)) == Some(usage) {
             return;
         }
         if usage == StoreUsage::Out {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::bucket::{SharedBucket, SharedKey, SharedVerdict};
 use super::keeper::{self, PendingQuestion};
 use super::state::{StoreCount, StoreReport, StoreState, StoreUsage};
-use crate::store::{StoreSettings, of_system};
+use crate::store::{StoreSettings, system_lookup};
 
 /// Maximum number of queries in the queue. If the queue is full, the bucket of the process decides.
 const QUEUE: usize = 1024;
@@ -34,7 +34,7 @@ impl SharedRate {
     ///
     /// Returns an error if the thread cannot be started.
     pub fn start(settings: StoreSettings, changed: impl Fn(StoreReport) + Send + 'static) -> io::Result<Self> {
-        Self::start_resolving(settings, of_system, changed)
+        Self::start_with_lookup(settings, system_lookup, changed)
     }
 
     /// Starts the thread like [`start`](Self::start), but resolves names with `lookup`, which may
@@ -43,7 +43,7 @@ impl SharedRate {
     /// # Errors
     ///
     /// Returns an error if the thread cannot be started.
-    pub fn start_resolving(
+    pub fn start_with_lookup(
         settings: StoreSettings,
         lookup: impl Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync + 'static,
         changed: impl Fn(StoreReport) + Send + 'static,
@@ -56,8 +56,8 @@ impl SharedRate {
 
     /// Asks the store whether a request is allowed, and counts the request.
     pub async fn spend(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
-        if let Some(known) = self.known(key, bucket) {
-            return known;
+        if let Some(early_verdict) = self.early_verdict(key, bucket) {
+            return early_verdict;
         }
         let (answer, answered) = oneshot::channel();
         self.ask(key, bucket, Some(answer));
@@ -76,13 +76,13 @@ impl SharedRate {
     /// Makes the store count a request that is allowed in any case, without waiting for the reply.
     /// If an earlier denial is still in force, returns this denial instead.
     pub fn note(&self, key: SharedKey, bucket: SharedBucket) -> SharedVerdict {
-        self.known(key, bucket).unwrap_or_else(|| {
+        self.early_verdict(key, bucket).unwrap_or_else(|| {
             self.ask(key, bucket, None);
             SharedVerdict::Unknown
         })
     }
 
-    fn known(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
+    fn early_verdict(&self, key: SharedKey, bucket: SharedBucket) -> Option<SharedVerdict> {
         if self.shared.usage() == StoreUsage::Out {
             self.shared.count(StoreCount::Alone);
             return Some(SharedVerdict::Unknown);

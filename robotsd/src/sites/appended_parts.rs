@@ -76,7 +76,7 @@ pub(super) fn fetcher_trusting(
 
 /// Returns the parts that are available without fetching, and a message for each part that is
 /// missing or incomplete. Commands use this function, because they do not fetch.
-pub(crate) fn parts_at_hand(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
+pub(crate) fn available_parts(settings: &[AppendSettings]) -> (Vec<Fragment>, Vec<String>) {
     let (mut fragments, mut problems) = (Vec::new(), Vec::new());
     for part in settings {
         match available_part(part) {
@@ -118,10 +118,10 @@ fn available_part(part: &AppendSettings) -> Result<Fragment, String> {
 impl AppendedParts {
     /// Loads the parts that are available without fetching, for sites that are opened but not
     /// served.
-    pub(super) fn at_hand(site: &str, settings: &[AppendSettings]) -> Self {
+    pub(super) fn available(site: &str, settings: &[AppendSettings]) -> Self {
         let appendix = Appendix::new(settings.iter().map(|part| part.title.as_str()));
         let parts = settings.iter().enumerate().map(|(place, settings)| {
-            let reader = PartReader::new(place, site, settings, &appendix, &Log::nowhere());
+            let reader = PartReader::new(place, site, settings, &appendix, &Log::without_output());
             reader.take(available_part(settings).map(|fragment| (fragment, None)));
             AppendedPart { reader, _watched: None, followed: None }
         });
@@ -156,7 +156,7 @@ impl AppendedParts {
         }
         let is_unread = |state: &PartState| state.hash.is_none() && state.problem.is_none();
         for part in parts.iter().filter(|part| is_unread(&part.reader.state.lock())) {
-            part.reader.say(LogLevel::Error, NOT_AT_HAND);
+            part.reader.say(LogLevel::Error, UNAVAILABLE_MESSAGE);
         }
         Ok(Self { appendix, parts: parts.into() })
     }
@@ -181,8 +181,8 @@ impl AppendedParts {
     }
 
     pub(super) fn left_out(&self) -> Vec<String> {
-        let said = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
-        self.report().into_iter().filter_map(said).collect()
+        let message = |part: AppendReport| Some(format!("{}: {}", part.source, part.left_out?));
+        self.report().into_iter().filter_map(message).collect()
     }
 }
 
@@ -265,7 +265,8 @@ impl PartReader {
                     let mut state = self.state.lock();
                     (state.problem.replace(why.clone()).as_ref() != Some(&why), state.hash.is_some())
                 };
-                let stays = if has_one { "the last good version of the list stays in use" } else { NOT_AT_HAND };
+                let stays =
+                    if has_one { "the last good version of the list stays in use" } else { UNAVAILABLE_MESSAGE };
                 if is_new {
                     self.say(LogLevel::Error, &format!("{why}; {stays}"));
                 }
@@ -280,13 +281,18 @@ impl PartReader {
     }
 
     fn say(&self, level: LogLevel, message: &str) {
-        self.log.say_of(&self.site, level, LogEvent::Append, format!("{}: {message}", self.settings.source));
+        self.log.write_site_message(
+            &self.site,
+            level,
+            LogEvent::Append,
+            format!("{}: {message}", self.settings.source),
+        );
     }
 
     fn report(&self) -> AppendReport {
         let state = self.state.lock();
         let (word, stays) = match (&state.hash, &state.problem) {
-            (None, _) => ("missing", Some(NOT_AT_HAND)),
+            (None, _) => ("missing", Some(UNAVAILABLE_MESSAGE)),
             (Some(_), Some(_)) => ("last-good", Some("the last good version of the list is appended")),
             (Some(_), None) => ("appended", None),
         };
@@ -302,7 +308,7 @@ impl PartReader {
     }
 }
 
-const NOT_AT_HAND: &str = "this list is not available, so it is not appended: crawlers that only this list disallows \
+const UNAVAILABLE_MESSAGE: &str = "this list is not available, so it is not appended: crawlers that only this list disallows \
     are allowed, unless the live version still contains the list";
 
 fn read(path: &Path, title: &str) -> Result<(Fragment, Option<SystemTime>), String> {
@@ -348,15 +354,15 @@ impl FollowedRegistry {
                 .on_event(move |event| match event {
                     DocumentEvent::Changed(..) => changed.notify_one(),
                     DocumentEvent::Waiting { hash, .. } => {
-                        to.say(LogEvent::RegistryGated, format!("{of}: {event}; {}", how_to_accept(hash)));
+                        to.write_message(LogEvent::RegistryGated, format!("{of}: {event}; {}", how_to_accept(hash)));
                     }
-                    DocumentEvent::Failed(_) => to.say(LogEvent::RegistryRejected, format!("{of}: {event}")),
-                    _ => to.say(LogEvent::Registry, format!("{of}: {event}")),
+                    DocumentEvent::Failed(_) => to.write_message(LogEvent::RegistryRejected, format!("{of}: {event}")),
+                    _ => to.write_message(LogEvent::Registry, format!("{of}: {event}")),
                 });
         let builder = settings.saved_in.iter().fold(builder, |builder, folder| builder.saved_in(folder));
         let (registry, problem) = builder.start().map_err(|error| failed(&error))?;
         if let Some(problem) = problem {
-            log.say(
+            log.write_message(
                 LogEvent::RegistryRejected,
                 format!("{url}: the saved copy cannot be used: {problem}", url = settings.url),
             );

@@ -78,7 +78,9 @@ impl BackendSource {
     /// together with its open connections.
     pub(super) fn backend(&self, workers: NonZeroUsize, before: Option<&SiteBackend>) -> SiteBackend {
         match (self, before) {
-            (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream))) if upstream.leads_to(origins) => {
+            (Self::Upstreams { origins, .. }, Some(SiteBackend::Upstream(upstream)))
+                if upstream.uses_origins(origins) =>
+            {
                 SiteBackend::Upstream(upstream.clone())
             }
             (Self::Upstreams { origins, .. }, _) => SiteBackend::Upstream(Upstream::new(origins, workers)),
@@ -94,9 +96,9 @@ impl BackendSource {
     }
 
     /// Reports whether both backends have the same upstream servers or the same files.
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn has_same_servers(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.are(others),
+            (Self::Upstreams { origins, .. }, Self::Upstreams { origins: others, .. }) => origins.is_clone_of(others),
             (Self::Files(files), Self::Files(others)) => files == others,
             _ => false,
         }

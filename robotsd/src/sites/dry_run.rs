@@ -15,7 +15,7 @@ use super::gate_settings::GateSettings;
 use super::inheritance::Inheritance;
 use super::log_events::placed_finding;
 use super::robots_opener::RobotsOpener;
-use super::site_list::switch_of_other;
+use super::site_list::unused_switch_message;
 use super::site_pages::NoteAbout;
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
@@ -25,7 +25,7 @@ use crate::fetch::{RetrievalSettings, Retriever};
 use crate::input;
 use crate::log::Log;
 use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
-use crate::render::{FoundProblem, shell_word, young_rules};
+use crate::render::{FoundProblem, grace_summary, shell_word};
 
 #[derive(Debug)]
 pub(crate) enum Problem {
@@ -52,7 +52,7 @@ pub(crate) enum DryRun<'a> {
 
 /// Opens or fetches every robots.txt, as a start of robotsd would. Never writes to the state
 /// directory, and with [`DryRun::AtGate`] does not read it either.
-pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
+pub(crate) fn find_problems(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let diagnostic = |span: &Range<usize>, message: &str| config.diagnostic(Severity::Error, span, message);
     let state = match run {
         DryRun::AsServed => StateHandle::read_only(config),
@@ -61,15 +61,15 @@ pub(crate) fn rehearse(config: &Config, run: DryRun<'_>) -> Vec<Problem> {
     let registry = load_registry(&config.registry);
     let of_registry = registry.as_ref().err().map(|error| diagnostic(&config.registry_extra_span, &error.to_string()));
     let registry = registry.unwrap_or_else(|_| Arc::clone(Registry::builtin()));
-    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
+    let inheritance = Arc::new(Inheritance::from_state_dir(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::without_output()).inheriting(&inheritance);
     let warning = |message: String| Problem::Found(FoundProblem::new(Severity::Warning, message));
     let of_all = global_switch_message(&opener.state).map(|switch| match switch {
         Err(problem) => Problem::Unenforced(diagnostic(&config.state_dir_span, &problem)),
         Ok(message) => warning(message),
     });
-    let of_others = opener.state.switches_of_others(config, &inheritance);
-    let of_others = of_others.iter().map(|name| warning(switch_of_other(name)));
+    let of_others = opener.state.unused_switches(config, &inheritance);
+    let of_others = of_others.iter().map(|name| warning(unused_switch_message(name)));
     let problems_of_site =
         |site: &SiteConfig| DrySite { site, opener: &opener, run, config, diagnostic: &diagnostic }.problems();
     let of_config = of_registry.map(Problem::Found).into_iter().chain(of_all).chain(of_others);
@@ -102,7 +102,7 @@ impl DrySite<'_> {
         let Self { site, opener, run, .. } = self;
         let settings = opener.gate_settings(site, None);
         let gate = settings.gate(&opener.registry);
-        let mut found = self.unread(&settings);
+        let mut found = self.unreadable_files(&settings);
         if let DryRun::AtGate(sitemaps) = run {
             found.extend(self.read_for_gate(&settings, sitemaps));
         }
@@ -116,7 +116,8 @@ impl DrySite<'_> {
             _ => WhenMissing::Unavailable,
         };
         // In a dry run with `AtGate`, the version is opened without a gate, because no other
-        // version could be served instead. `waits` later checks the version against the gate.
+        // version could be served instead. `gate_objections` later checks the version against the
+        // gate.
         let opened_with = match run {
             DryRun::AsServed => gate.clone(),
             DryRun::AtGate(_) => Gate::open(),
@@ -131,11 +132,11 @@ impl DrySite<'_> {
         let of_parts = |parts: &AppendedParts| [parts.problems(), parts.left_out()].concat();
         let of_parts = robots.parts.as_ref().map(of_parts).unwrap_or_default();
         found.extend(of_parts.into_iter().chain(robots.ignored()).map(|text| self.warning(text)));
-        for live in robots.lives(&site.name, &site.hosts) {
-            found.extend(self.switch_of(&live));
+        for live in robots.live_sites(&site.name, &site.hosts) {
+            found.extend(self.switch_problem_of(&live));
             found.extend(self.problems_of(&live));
             if matches!(run, DryRun::AtGate(_)) {
-                found.extend(self.waits(&live, &gate));
+                found.extend(self.gate_objections(&live, &gate));
             }
         }
         found
@@ -143,7 +144,7 @@ impl DrySite<'_> {
 
     /// Returns a problem for each file that the gate cannot read. An unreadable list of URLs is an
     /// error. An unreadable baseline is only a warning here, because the file may not exist yet.
-    fn unread(&self, settings: &GateSettings) -> Vec<Problem> {
+    fn unreadable_files(&self, settings: &GateSettings) -> Vec<Problem> {
         let urls = self.site.gate_basis.urls.as_ref().zip(settings.pages.note_about(NoteAbout::Urls));
         let urls = urls.map(|(file, note)| self.at_span(&file.span(), note));
         let baseline = settings.pages.note_about(NoteAbout::Baseline);
@@ -191,7 +192,7 @@ impl DrySite<'_> {
 
     /// Returns the gate's objections to the version in the source; `None` if the gate has no
     /// objections.
-    fn waits(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
+    fn gate_objections(&self, live: &LiveSite, gate: &Gate) -> Option<Problem> {
         let content = live.robots.with(|snapshot| snapshot.content.clone())?;
         let (report, places) = (content.report(), content.places.as_deref());
         let objections = gate.examine(content.robots(), report, None, places, &self.opener.registry);
@@ -201,7 +202,7 @@ impl DrySite<'_> {
     }
 
     /// Returns the problem if enforcement is switched off for this robots.txt.
-    fn switch_of(&self, live: &LiveSite) -> Option<Problem> {
+    fn switch_problem_of(&self, live: &LiveSite) -> Option<Problem> {
         let (name, status) = (&live.name, live.robots.status());
         if status.switch == Enforcement::On {
             return None;
@@ -239,7 +240,7 @@ impl DrySite<'_> {
         let is_strict = || self.site.is_strict(SystemTime::now()) && matches!(self.run, DryRun::AsServed);
         let grace = status.grace_end.filter(|_| status.grace_rules > 0 && is_strict()).map(|end| {
             let why = "the grace period of a rule begins when robotsd first reads the rule";
-            let text = format!("{}: {why}", young_rules(status.grace_rules, &rfc3339(end)));
+            let text = format!("{}: {why}", grace_summary(status.grace_rules, &rfc3339(end)));
             let note = self.config.diagnostic(Severity::Note, &self.site.robots_span, &of_site(&live.name, text));
             Problem::Found(note.of_site(&live.name))
         });
@@ -260,7 +261,7 @@ impl DrySite<'_> {
         };
         let findings = content.report().findings.iter().filter(|finding| finding.severity > Severity::Note);
         // If `sitemaps` in `[gate]` is off, there is no warning about sitemaps on other hosts.
-        let elsewhere = OwnHosts::of(&self.site.hosts).sitemap_elsewhere(content.robots());
+        let elsewhere = OwnHosts::of(&self.site.hosts).foreign_sitemap_message(content.robots());
         let elsewhere = elsewhere.filter(|_| self.site.gate_basis.sitemaps);
         let texts = snapshot.settings_without_effect().into_iter().chain(elsewhere);
         untaken

@@ -31,7 +31,7 @@ pub(super) struct GateSettings {
     pub(super) pages: Arc<SitePages>,
     watcher: Watcher,
     /// The last gate whose expectations were usable.
-    pub(super) last: Arc<Mutex<Option<Gate>>>,
+    pub(super) last_gate: Arc<Mutex<Option<Gate>>>,
     /// The last baseline that could be read, with its path.
     baseline: Arc<Mutex<Option<(PathBuf, RobotsTxt)>>>,
 }
@@ -54,7 +54,7 @@ impl GateSettings {
             hosts: site.hosts.clone(),
             pages,
             watcher: watcher.clone(),
-            last: Arc::default(),
+            last_gate: Arc::default(),
             baseline: Arc::new(Mutex::new(before.and_then(|before| before.baseline.lock().clone()))),
         }
     }
@@ -71,7 +71,7 @@ impl GateSettings {
         let expected = self.expectations.as_ref().map(|path| expectations(path, registry)).transpose()?;
         self.pages.note(NoteAbout::Expectations, None);
         let gate = expected.into_iter().fold(gate, Gate::expectations);
-        *self.last.lock() = Some(gate.clone());
+        *self.last_gate.lock() = Some(gate.clone());
         Ok(gate)
     }
 
@@ -80,7 +80,7 @@ impl GateSettings {
     }
 
     /// Returns the files among `changed` that the gate reads.
-    pub(super) fn read_of(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
+    pub(super) fn changed_files(&self, changed: &BTreeSet<PathBuf>) -> Vec<&Path> {
         let files = self.expectations.iter().map(|path| &**path).chain(self.basis.paths());
         files.filter(|path| self.gate.is_some() && changed.contains(*path)).collect()
     }

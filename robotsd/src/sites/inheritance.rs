@@ -30,7 +30,7 @@ use crate::render::shell_word;
 use crate::report::is_of;
 
 /// File in the state directory with each site's hosts, for the next start.
-const KEPT: &str = "hosts.json";
+const HOSTS_FILE: &str = "hosts.json";
 
 pub(super) type HostsBySite = BTreeMap<String, HostsOfSite>;
 
@@ -78,10 +78,10 @@ impl Inheritance {
     }
 
     /// Determines what new sites inherit from the sites in the state directory. Blocks.
-    pub(super) fn kept(state: Option<&StateDir>, config: &Config) -> Self {
+    pub(super) fn from_state_dir(state: Option<&StateDir>, config: &Config) -> Self {
         let Some(state) = state else { return Self::default() };
         let names = state.site_names();
-        Self::new(config, &kept_hosts(state), |site| {
+        Self::new(config, &saved_hosts(state), |site| {
             let names = names.iter().filter(|name| is_of(site, name));
             names.filter_map(|name| Some((name.strip_prefix(site)?.to_owned(), state.remembered(name)))).collect()
         })
@@ -106,7 +106,7 @@ impl Inheritance {
     /// For each robots.txt of a new site, switches enforcement off if it was off for the previous
     /// robots.txt. Blocks while it writes to the state directory.
     pub(super) fn turn_off(&self, site: &str, robots: &SiteRobots) {
-        for live in robots.lives("", &[]) {
+        for live in robots.live_sites("", &[]) {
             if self.was_off(site, &live.name) {
                 // The result is ignored, because the status reports that the switch could not be
                 // written.
@@ -130,13 +130,13 @@ impl Inheritance {
 
     /// Describes a new site: which versions it inherits, and whether its enforcement is off because
     /// of a previous site.
-    pub(super) fn arrival(&self, made: &ServedSite) -> String {
+    pub(super) fn new_site_message(&self, made: &ServedSite) -> String {
         let name = &*made.name;
         let Some(from) = self.predecessor(name) else { return format!("site {name:?} is new") };
         let word = shell_word(name);
-        let lives = made.lives();
+        let live_sites = made.live_sites();
         let of_hosts =
-            lives.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
+            live_sites.iter().any(|live| live.name.strip_prefix(name).is_some_and(|file| self.was_off(name, file)));
         let was = if of_hosts {
             "it was switched off for these hosts before"
         } else {
@@ -145,7 +145,7 @@ impl Inheritance {
         let off =
             || format!("; enforcement is off, because {was}: to switch it on, run `robotsd enforce on --site {word}`");
         let off = made.is_off().then(off).unwrap_or_default();
-        let has_versions = lives.iter().any(|live| self.robots(name, &live.name).is_some());
+        let has_versions = live_sites.iter().any(|live| self.robots(name, &live.name).is_some());
         let begins = if has_versions {
             "continues with the versions of that site"
         } else {
@@ -155,35 +155,35 @@ impl Inheritance {
     }
 }
 
-fn kept_hosts(state: &StateDir) -> HostsBySite {
-    let hosts = files::read(&state.path().join(KEPT)).unwrap_or_default();
+fn saved_hosts(state: &StateDir) -> HostsBySite {
+    let hosts = files::read(&state.path().join(HOSTS_FILE)).unwrap_or_default();
     serde_json::from_slice(&hosts).unwrap_or_default()
 }
 
 /// Saves the hosts of the served sites for the next start. Blocks while it writes to the state
 /// directory.
-pub(super) fn keep(state: &StateDir, hosts: &HostsBySite) {
+pub(super) fn save_hosts(state: &StateDir, hosts: &HostsBySite) {
     // The result is ignored, because `StateDir` reports that the directory is not writable.
-    let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(KEPT), &hosts));
+    let _ = serde_json::to_vec(hosts).map(|hosts| files::replace(&state.path().join(HOSTS_FILE), &hosts));
 }
 
 /// Records in the state directory that the hosts of this site belong to no other site. This
 /// function is used when a version is accepted or rolled back while no process serves. Blocks.
-pub(super) fn settle(state: &StateDir, site: &SiteConfig) {
+pub(super) fn claim_hosts(state: &StateDir, site: &SiteConfig) {
     let own = HostsOfSite::of(site);
-    let others = kept_hosts(state).into_iter().map(|(name, other)| {
+    let others = saved_hosts(state).into_iter().map(|(name, other)| {
         let left = other.patterns().filter(|host| own.patterns().all(|own| own != *host)).map(str::to_owned);
         (name, HostsOfSite { hosts: left.collect(), robots: other.robots.clone() })
     });
     let mut hosts: HostsBySite = others.filter(|(_, left)| !left.hosts.is_empty()).collect();
     hosts.insert(site.name.clone(), own);
-    keep(state, &hosts);
+    save_hosts(state, &hosts);
 }
 
 /// Reports whether the state under this site name belongs to the site. This is the case if the last
 /// served config contained the site, or if no config was served yet.
-pub(crate) fn is_settled(state: &StateDir, site: &str) -> bool {
-    let hosts = kept_hosts(state);
+pub(crate) fn has_own_state(state: &StateDir, site: &str) -> bool {
+    let hosts = saved_hosts(state);
     hosts.is_empty() || hosts.contains_key(site)
 }
 

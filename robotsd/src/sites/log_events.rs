@@ -23,14 +23,14 @@ use crate::date::rfc3339;
 use crate::edge::{X_REQUEST_ID, trace_id};
 use crate::http_common::{AccessFields, ClientRequest};
 use crate::log::{Log, LogEntry, LogEvent, LogLevel, LogPrivacy};
-use crate::render::{finding_line, shell_word, young_rules};
+use crate::render::{finding_line, grace_summary, shell_word};
 use crate::report::NextStep;
 use crate::upstream::{UpstreamEvent, UpstreamEventKind};
 use crate::webhooks::{HookEvent, HookEventKind};
 
 /// Returns an observer that logs disallowed requests, requests that come before the crawl delay has
 /// passed, and all requests of impostors.
-pub(super) fn request(
+pub(super) fn request_observer(
     site: SiteName,
     policy: Policy,
     log: Log,
@@ -53,15 +53,15 @@ pub(super) fn request(
             _ => LogEvent::Passed,
         };
         let (identity, rule) = (record.identity.unwrap_or_default(), record.rule.as_deref().map(str::as_bytes));
-        let entry = of_request(done, &site, event, privacy);
+        let entry = request_entry(done, &site, event, privacy);
         let now = UNIX_EPOCH + entry.at;
         let over = policy.override_for(&record.agent, identity, rule, record.reason, now);
-        note(event, Some(if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }));
+        add_access_fields(event, Some(if outcome == RequestOutcome::Observed { "observed" } else { done.as_str() }));
         log.write(&LogEntry {
             suspect_human: Some(record.signs.names().collect::<Vec<_>>().join(", ")).filter(|signs| !signs.is_empty()),
             exception: over.map(ToString::to_string),
             would: Some(record.would.as_str()),
-            message: record.grace_rules.zip(record.grace_end).map(|(rules, end)| young_rules(rules, &rfc3339(end))),
+            message: record.grace_rules.zip(record.grace_end).map(|(rules, end)| grace_summary(rules, &rfc3339(end))),
             grace_end: record.grace_end.map(rfc3339),
             status: event.status.map(|status| status.as_u16()),
             grpc_status: event.grpc_status,
@@ -76,38 +76,38 @@ pub(super) fn request(
 
 /// Adds fields about a request to its line in the access log. `done` is the action for a disallowed
 /// request; `None` if the request was allowed.
-fn note(event: &Event<'_>, done: Option<&'static str>) {
+fn add_access_fields(event: &Event<'_>, done: Option<&'static str>) {
     let (Some(notes), record) = (ClientRequest::access_of(event.request.extensions), event.record) else { return };
     notes.add("agent", record.name());
-    note_any(notes, "category", record.agent.category().map(Category::as_str));
+    add_field_if_some(notes, "category", record.agent.category().map(Category::as_str));
     notes.add("identity", identity_outcome(record.identity));
-    note_any(notes, "identity_method", record.identity.and_then(Identity::method).map(IdentityMethod::as_str));
-    note_any(notes, "identity_reason", record.identity.and_then(Identity::reason));
+    add_field_if_some(notes, "identity_method", record.identity.and_then(Identity::method).map(IdentityMethod::as_str));
+    add_field_if_some(notes, "identity_reason", record.identity.and_then(Identity::reason));
     notes.add("decision", decision(record));
-    note_any(notes, "action", done);
+    add_field_if_some(notes, "action", done);
     notes.add("reason", record.reason.as_str());
-    note_any(notes, "would", done.map(|_| record.would.as_str()));
-    note_any(notes, "grace_end", done.and(record.grace_end).map(rfc3339));
+    add_field_if_some(notes, "would", done.map(|_| record.would.as_str()));
+    add_field_if_some(notes, "grace_end", done.and(record.grace_end).map(rfc3339));
     let limit = record.limit.as_deref();
     let group = limit.map(|limit| &*limit.group).or(record.group.as_deref());
-    note_any(notes, "group", group.filter(|_| done.is_some()));
-    note_any(notes, "rule", record.rule.as_deref().filter(|_| limit.is_none()));
-    note_any(notes, "line", limit.map(|limit| limit.line).or(record.line));
-    note_any(notes, "form", done.and(shown_form(record)));
+    add_field_if_some(notes, "group", group.filter(|_| done.is_some()));
+    add_field_if_some(notes, "rule", record.rule.as_deref().filter(|_| limit.is_none()));
+    add_field_if_some(notes, "line", limit.map(|limit| limit.line).or(record.line));
+    add_field_if_some(notes, "form", done.and(shown_form(record)));
     notes.add("robots_hash", record.hash.short());
-    note_any(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
+    add_field_if_some(notes, "grpc_status", done.and(event.grpc_status).map(usize::from));
 }
 
 /// Logs an allowed request if an impostor sent it. Allowed requests of other clients appear only in
 /// the access log.
 fn allowed(site: &str, log: &Log, privacy: LogPrivacy, event: &Event<'_>) {
-    note(event, None);
+    add_access_fields(event, None);
     let record = event.record;
     let Some(Identity::Refuted(_)) = record.identity else { return };
     log.write(&LogEntry {
         rule: record.rule.as_deref(),
         line: record.line,
-        ..of_request(LogEvent::Impostor, site, event, privacy)
+        ..request_entry(LogEvent::Impostor, site, event, privacy)
     });
 }
 
@@ -127,13 +127,13 @@ fn identity_outcome(identity: Option<Identity>) -> &'static str {
     identity.map_or("claimed", |identity| identity.outcome())
 }
 
-fn note_any(notes: &AccessFields, name: &'static str, value: Option<impl Into<serde_json::Value>>) {
+fn add_field_if_some(notes: &AccessFields, name: &'static str, value: Option<impl Into<serde_json::Value>>) {
     if let Some(value) = value {
         notes.add(name, value);
     }
 }
 
-fn of_request<'e>(
+fn request_entry<'e>(
     event: LogEvent,
     site: &'e str,
     &Event { record, ref request, .. }: &Event<'e>,
@@ -258,7 +258,7 @@ pub(super) fn upstream(site: SiteName, log: Log) -> impl Fn(&UpstreamEvent) + Se
     }
 }
 
-pub(super) fn problem(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
+pub(super) fn problem_observer(log: Log, of: LogEvent) -> impl Fn(&ProblemEvent<'_>) + Send + Sync + 'static {
     move |event| {
         log.write(&LogEntry {
             level: if event.is_over { LogLevel::Info } else { LogLevel::Warn },
@@ -275,14 +275,14 @@ pub(super) fn directory(log: &Log, site: &str, event: &DirectoryEvent<'_>) {
         DirectoryEvent::Unreadable { .. } => LogLevel::Error,
         _ => LogEvent::Directory.level(),
     };
-    log.say_of(site, level, LogEvent::Directory, format!("{site}: {event}"));
+    log.write_site_message(site, level, LogEvent::Directory, format!("{site}: {event}"));
 }
 
 pub(super) fn switched_off(log: &Log, site: &str) {
     let word = shell_word(site);
     let message =
         format!("enforcement is OFF for site {site:?}: to switch it on, run `robotsd enforce on --site {word}`");
-    log.say_of(site, LogLevel::Warn, LogEvent::Enforcement, message);
+    log.write_site_message(site, LogLevel::Warn, LogEvent::Enforcement, message);
 }
 
 pub(crate) type SiteName = Arc<str>;
@@ -290,7 +290,7 @@ pub(crate) type SiteName = Arc<str>;
 const ENDED: &str = "this override has expired and no longer has any effect; remove this entry, or write a later day";
 
 /// Returns the next steps for an operator, the most urgent one first.
-pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
+pub(super) fn next_steps(name: &str, snapshot: &Snapshot, status: &Status, flags: [CommandFlags; 2]) -> Vec<NextStep> {
     let [of_decision, of_switch] = flags;
     let mut steps = Vec::new();
     let reload = &status.last_reload;
@@ -300,7 +300,7 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
         steps.push(NextStep::command("to enforce again", command));
     }
     if let ReloadOutcome::Kept { rejection, .. } = &reload.outcome {
-        steps.push(NextStep::say(format!(
+        steps.push(NextStep::without_command(format!(
             "correct the source of the robots.txt ({rejection}); the new version then goes live automatically"
         )));
     }
@@ -314,11 +314,13 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
             ("if the change is intended", "if not, correct", "a version")
         };
         steps.push(NextStep::command(take, command(&["accept", name, &hash], of_decision)));
-        steps.push(NextStep::say(format!("{leave} {source}: {which} that passes the gate goes live automatically")));
+        steps.push(NextStep::without_command(format!(
+            "{leave} {source}: {which} that passes the gate goes live automatically"
+        )));
     }
     let has_ended = |over: &&Override| over.until.is_some_and(|end| end <= SystemTime::now());
     let ended = snapshot.policy.overrides.iter().filter(has_ended);
-    steps.extend(ended.map(|over| NextStep::say(format!("{over}: {ENDED}"))));
+    steps.extend(ended.map(|over| NextStep::without_command(format!("{over}: {ENDED}"))));
     let errors = snapshot.content.as_ref().map_or(0, |content| content.report().count(Severity::Error));
     if let (Some(path), true) = (&file, errors > 0) {
         steps.push(NextStep::command("to see the errors in the robots.txt", ["robotsd", "check", path]));
@@ -327,12 +329,14 @@ pub(super) fn for_site(name: &str, snapshot: &Snapshot, status: &Status, flags: 
     if [ProblemKind::Save, ProblemKind::Switch, ProblemKind::History].into_iter().any(is_wrong) {
         let repair = "repair the state directory, or free space on its disk: unsaved changes are then written \
             automatically";
-        steps.push(NextStep::say(repair));
+        steps.push(NextStep::without_command(repair));
     } else if !status.state_problems.is_empty() && !is_wrong(ProblemKind::Behind) {
-        steps.push(NextStep::say("repair the state directory: robotsd ignores the damaged files in it"));
+        steps.push(NextStep::without_command("repair the state directory: robotsd ignores the damaged files in it"));
     }
     if status.faults + status.callback_faults > 0 {
-        steps.push(NextStep::say("report the panic that was printed on stderr, because it is a bug in robotsd"));
+        steps.push(NextStep::without_command(
+            "report the panic that was printed on stderr, because it is a bug in robotsd",
+        ));
     }
     steps
 }
@@ -365,15 +369,15 @@ pub(super) fn after_accepting(status: &Status, has_parts: bool, baseline: Option
     match file(&status.last_reload.origin) {
         // The source cannot be copied, because it lacks the appended parts that the served version
         // contains.
-        Some(_) if has_parts => vec![NextStep::say(format!(
+        Some(_) if has_parts => vec![NextStep::without_command(format!(
             "to accept this version in version control, too, save /robots.txt as it is served now (with the appended \
              lists) as {shown}, and commit that file: later versions are compared with it"
         ))],
         Some(source) => vec![
             NextStep::command("to accept this version in version control, too", ["cp", &source, &shown]),
-            NextStep::say(format!("then commit {shown}: later versions are compared with it")),
+            NextStep::without_command(format!("then commit {shown}: later versions are compared with it")),
         ],
-        None => vec![NextStep::say(format!(
+        None => vec![NextStep::without_command(format!(
             "to accept this version in version control, too, save version {hash} as {shown}, and commit that file: \
              later versions are compared with it"
         ))],

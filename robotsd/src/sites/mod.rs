@@ -41,12 +41,12 @@ mod notices;
 mod site_metrics;
 mod site_report;
 
-pub(crate) use self::appended_parts::parts_at_hand;
+pub(crate) use self::appended_parts::available_parts;
 pub(crate) use self::backend::SiteBackend;
-pub(crate) use self::dry_run::{DryRun, Problem, open_sitemap, rehearse};
-pub(crate) use self::inheritance::is_settled;
-pub(crate) use self::operator_changes::{ChangeError, accept_at_rest, roll_back_at_rest, unknown};
-pub(crate) use self::refusal_server::{HeldBody, RefusalServers};
+pub(crate) use self::dry_run::{DryRun, Problem, find_problems, open_sitemap};
+pub(crate) use self::inheritance::has_own_state;
+pub(crate) use self::operator_changes::{ChangeError, accept_unserved, roll_back_unserved, unknown};
+pub(crate) use self::refusal_server::{PermitBody, RefusalServers};
 pub(crate) use self::renewal::{Renewal, UnusableSource, in_parallel};
 pub(crate) use self::sender_evidence::EVIDENCE_FOLDER;
 pub(crate) use self::served_site::ServedSite;

@@ -21,7 +21,7 @@ use crate::report::{ConfigReport, FleetEntry, FleetReport};
 use crate::webhooks::{Notice, NotifyEvent};
 
 /// Interval between two notices about the same pending version.
-const AGAIN: Duration = Duration::from_secs(4 * 3600);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(4 * 3600);
 
 /// Maximum age of an operator's decision about a version. If no earlier notice about the site is
 /// recorded, older decisions are not reported.
@@ -39,7 +39,7 @@ impl Sites {
         let flags = self.fleet_flags();
         let mut notices = vec![switched("", self.state.switch(), &of_all, flags[1], &replica)];
         let mut scopes = BTreeSet::from([EVERY_SITE.to_owned()]);
-        for live in self.lives() {
+        for live in self.live_sites() {
             of_site(&live, flags, &replica, &mut notices);
             scopes.extend([&*live.name, live.name.split('/').next().unwrap_or_default()].map(str::to_owned));
         }
@@ -80,7 +80,7 @@ fn of_site(live: &LiveSite, flags: [CommandFlags; 2], replica: &str, notices: &m
 
 fn waits(name: &str, pending: &Pending, flags: CommandFlags) -> Notice {
     let (hash, short) = (pending.hash().to_string(), pending.hash().short());
-    let times = pending.since.elapsed().unwrap_or_default().as_secs() / AGAIN.as_secs();
+    let times = pending.since.elapsed().unwrap_or_default().as_secs() / REPEAT_INTERVAL.as_secs();
     let message = format!("site {name:?}: version {short} is held until accepted: {pending}");
     let notice = notice(NotifyEvent::Waits, name, &hash, &message, &command(&["accept", name, &short], flags));
     Notice { mark: format!("{hash} {times}"), ..notice }
@@ -98,7 +98,7 @@ fn of_fleet(fleet: &Fleet, mut scopes: BTreeSet<String>, notices: &mut Vec<Notic
                 let why = why.as_ref().map(|why| format!(": {why:?}")).unwrap_or_default();
                 (Enforcement::Off, format!(" in the fleet {of:?} by {by}{why}"), what.clone())
             }
-            None => (Enforcement::On, format!(" in the fleet {of:?}"), fleet.lifted_last()),
+            None => (Enforcement::On, format!(" in the fleet {of:?}"), fleet.last_lifted_id()),
         };
         notices.push(Notice { occasion, is_of_fleet: true, ..switched(name, to, &by, &["--fleet"], "") });
     }

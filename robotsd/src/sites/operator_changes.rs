@@ -73,12 +73,12 @@ impl Sites {
         let site = site.map(|name| self.named(name)).transpose()?;
         let (before, written) = match &site {
             Some((of, live)) => (live.robots.status().switch, self.state.set_site_switch(&of.name, &live.name, to)),
-            None => (self.state.switch(), self.state.turn(to)),
+            None => (self.state.switch(), self.state.set_switch(to)),
         };
         match (&site, to) {
             (_, Enforcement::On) => {}
-            (Some((of, _)), Enforcement::Off) => of.was_switched_off(),
-            (None, Enforcement::Off) => self.were_switched_off(),
+            (Some((of, _)), Enforcement::Off) => of.record_switch_off(),
+            (None, Enforcement::Off) => self.record_switch_off(),
         }
         let site = site.as_ref().map(|(_, live)| live);
         if to == Enforcement::Off {
@@ -91,7 +91,7 @@ impl Sites {
             format!("enforcement of {of} is switched {to}")
         };
         if to == Enforcement::On {
-            self.name_what_stays_off(&mut message, site);
+            self.append_remaining_off(&mut message, site);
         }
         let report = ChangeReport {
             site: site.map(|site| site.name.to_string()),
@@ -111,7 +111,7 @@ impl Sites {
     ///
     /// Returns an error that lists the sites whose rules are still enforced.
     pub(crate) fn confirm_off(&self, is_meant: impl Fn(&str) -> bool) -> Result<(), String> {
-        let enforced = self.lives().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
+        let enforced = self.live_sites().filter(|live| is_meant(&live.name) && !is_off(live)).map(|live| live.name);
         let enforced: Vec<_> = enforced.collect();
         if enforced.is_empty() {
             return Ok(());
@@ -123,26 +123,31 @@ impl Sites {
     }
 
     /// Records on the board, for every site, that enforcement may have been off for some time.
-    pub(crate) fn were_switched_off(&self) {
-        self.iter().for_each(ServedSite::was_switched_off);
+    pub(crate) fn record_switch_off(&self) {
+        self.iter().for_each(ServedSite::record_switch_off);
     }
 
     /// Returns `Off` if nothing is enforced for any site.
     pub(crate) fn enforcement(&self) -> Enforcement {
-        let mut lives = self.lives().peekable();
-        if lives.peek().is_some() && lives.all(|live| is_off(&live)) { Enforcement::Off } else { Enforcement::On }
+        let mut live_sites = self.live_sites().peekable();
+        if live_sites.peek().is_some() && live_sites.all(|live| is_off(&live)) {
+            Enforcement::Off
+        } else {
+            Enforcement::On
+        }
     }
 
     /// Returns the state of the kill switch for all sites: `Off` if enforcement is switched off for
     /// this process or for the fleet, or if the fleet's switches are unknown. Switches for single
     /// sites are not considered.
     pub(crate) fn switch(&self) -> Enforcement {
-        let is_off = self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.unknown().is_some());
+        let is_off =
+            self.state.fleet.as_ref().is_some_and(|fleet| fleet.is_off() || fleet.missing_document_message().is_some());
         if is_off { Enforcement::Off } else { self.state.switch() }
     }
 
     pub(crate) fn switched_off(&self) -> Vec<String> {
-        self.lives().filter(is_off).map(|live| live.name).collect()
+        self.live_sites().filter(is_off).map(|live| live.name).collect()
     }
 
     pub(crate) fn advice(&self) -> Vec<NextStep> {
@@ -153,7 +158,7 @@ impl Sites {
         let steps = [
             is_off.then(|| on("to enforce again", of_switch)),
             fleet.filter(|fleet| fleet.is_off()).map(|_| on(by_fleet, &["--fleet"])),
-            fleet.filter(|fleet| fleet.unknown().is_some()).map(|_| NextStep::make_document()),
+            fleet.filter(|fleet| fleet.missing_document_message().is_some()).map(|_| NextStep::create_fleet_document()),
             fleet.filter(|fleet| fleet.problem().is_some()).map(|_| {
                 NextStep::command("to see the state of each replica, and why", ["robotsd", "fleet", "status"])
             }),
@@ -170,21 +175,21 @@ impl Sites {
     pub(crate) fn unknown(&self, name: &str) -> String {
         match self.site_of_host(name) {
             Some(site) => format!("there is no site {name:?}, but the site {site:?} serves a host of this name"),
-            None => unknown(name, self.lives().map(|live| live.name)),
+            None => unknown(name, self.live_sites().map(|live| live.name)),
         }
     }
 
     /// Returns the name of the site that serves this host. A string without a dot or colon is not
     /// treated as a host, because it is probably a misspelled site name.
     fn site_of_host(&self, host: &str) -> Option<String> {
-        let lives: Vec<_> = self.lives().filter(|_| host.contains(['.', ':'])).collect();
-        let hosts = lives.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
+        let live_sites: Vec<_> = self.live_sites().filter(|_| host.contains(['.', ':'])).collect();
+        let hosts = live_sites.iter().flat_map(|live| live.hosts.iter().map(|pattern| (pattern.as_str(), &live.name)));
         owners(hosts).get(host).map(|name| (*name).clone())
     }
 
     /// Extends the message of `enforce on` if enforcement is still off: the command changes only
     /// one of several switches.
-    fn name_what_stays_off(&self, message: &mut String, site: Option<&LiveSite>) {
+    fn append_remaining_off(&self, message: &mut String, site: Option<&LiveSite>) {
         let fleet = self.state.fleet.as_deref();
         match site {
             Some(_) if self.state.switch() == Enforcement::Off => {
@@ -198,7 +203,7 @@ impl Sites {
                      enforce on --fleet`",
                 );
             }
-            Some(live) if fleet.is_some_and(|fleet| fleet.unknown().is_none()) && is_off(live) => {
+            Some(live) if fleet.is_some_and(|fleet| fleet.missing_document_message().is_none()) && is_off(live) => {
                 message.push_str(
                     "; the fleet has still switched enforcement off for this site: `robotsd fleet \
                      status` shows the switch",
@@ -240,13 +245,13 @@ impl Sites {
 }
 
 /// Accepts a version in the state directory, while no process serves the site.
-pub(crate) fn accept_at_rest(
+pub(crate) fn accept_unserved(
     config: &Config,
     site: &str,
     hash: &VersionHashPrefix,
     by: &Attribution,
 ) -> Result<ChangeReport, ChangeError> {
-    let live = at_rest(config, site)?.robots;
+    let live = open_unserved(config, site)?.robots;
     let report = accept(site, &live, hash, by)?;
     let of = config.sites.iter().find(|of| of.name == site);
     let baseline = of.and_then(|of| of.gate_basis.baseline.as_ref());
@@ -256,8 +261,8 @@ pub(crate) fn accept_at_rest(
 }
 
 /// Rolls a site back in the state directory, while no process serves the site.
-pub(crate) fn roll_back_at_rest(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
-    let report = roll_back(site, &at_rest(config, site)?.robots, by)?;
+pub(crate) fn roll_back_unserved(config: &Config, site: &str, by: &Attribution) -> Result<ChangeReport, ChangeError> {
+    let report = roll_back(site, &open_unserved(config, site)?.robots, by)?;
     Ok(ChangeReport { kept: report.problem.is_none(), ..report })
 }
 
@@ -276,7 +281,7 @@ fn accept(
     let why =
         before.pending.as_ref().map(|pending| format!("; the gate had held it because: {pending}")).unwrap_or_default();
     let hash = reload.outcome.hash().map(|hash| hash.short()).unwrap_or_default();
-    Ok(changed(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
+    Ok(change_report(name, live, &before, format!("site {name:?}: version {hash} is live{why}")))
 }
 
 fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeReport, ChangeError> {
@@ -307,7 +312,7 @@ fn roll_back(name: &str, live: &LiveRobots, by: &Attribution) -> Result<ChangeRe
         };
     }
     message += &changes(live.history().pop().and_then(|entry| entry.effect));
-    Ok(changed(name, live, &before, message))
+    Ok(change_report(name, live, &before, message))
 }
 
 /// Formats the effect of a rollback for the end of a message.
@@ -315,7 +320,7 @@ fn changes(effect: Option<String>) -> String {
     effect.map(|effect| format!("; effect on crawlers: {effect}")).unwrap_or_default()
 }
 
-fn changed(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {
+fn change_report(name: &str, live: &LiveRobots, before: &Status, message: String) -> ChangeReport {
     let now = live.status();
     ChangeReport {
         site: Some(name.to_owned()),
@@ -339,11 +344,11 @@ fn refused(name: &str, error: &dyn std::fmt::Display, status: &Status) -> String
 }
 
 /// Opens a site that no process serves, as the next start would open it.
-fn at_rest(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
+fn open_unserved(config: &Config, name: &str) -> Result<LiveSite, ChangeError> {
     let has = |site: &&SiteConfig| name.strip_prefix(&*site.name).is_some_and(|rest| rest.starts_with('/'));
     let site = config.sites.iter().find(|site| site.name == name).or_else(|| config.sites.iter().find(has));
     let site = site.ok_or_else(|| ChangeError::Unknown(unknown(name, config.sites.iter().map(|site| &site.name))))?;
-    super::robots_opener::at_rest(config, site, name)
+    super::robots_opener::open_unserved(config, site, name)
         .map_err(|message| ChangeError::Conflict(format!("site {name:?}: {message}")))
 }
 

@@ -32,18 +32,19 @@ pub(crate) struct RefusalServer<S = SiteBackend> {
 }
 
 /// A response body that takes one of its server's places until the body is dropped.
-pub(crate) type HeldBody = UnsyncBoxBody<Bytes, BoxError>;
+pub(crate) type PermitBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// One worker's clients for the refusal servers of a site, indexed by refusal case. An entry is
 /// `None` if the case has no server.
 pub(crate) type RefusalServers<B = SiteBackend> = Arc<[Option<RefusalServer<B>>]>;
 
 /// Header fields that describe the request body, which is not forwarded.
-const OF_BODY: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
+const BODY_FIELDS: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING];
 
 /// Conditional and range header fields. Such fields refer to the requested page, but the refusal
 /// server returns a different page.
-const OF_PAGE: [HeaderName; 6] = [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
+const CONDITIONAL_FIELDS: [HeaderName; 6] =
+    [IF_MATCH, IF_MODIFIED_SINCE, IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, RANGE];
 
 impl<B: EdgeService> RefusalServer<B> {
     /// Forwards a refused request to the server. Returns `None` if all places are taken or the
@@ -55,11 +56,11 @@ impl<B: EdgeService> RefusalServer<B> {
         self,
         request: Box<Request<RequestBody>>,
         record: Option<&Record>,
-    ) -> Option<Response<HeldBody>> {
+    ) -> Option<Response<PermitBody>> {
         let place = Arc::clone(&self.places).try_acquire_owned().ok()?;
         // As with any other refusal, the client's request body is kept until the response begins.
         let (mut head, _unread) = request.into_parts();
-        OF_BODY.iter().chain(&OF_PAGE).for_each(|name| drop(head.headers.remove(name)));
+        BODY_FIELDS.iter().chain(&CONDITIONAL_FIELDS).for_each(|name| drop(head.headers.remove(name)));
         mark(&mut head.headers, record);
         if let Some(client) = head.extensions.get_mut::<ClientRequest>() {
             client.wants_websocket = false;

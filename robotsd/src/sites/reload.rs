@@ -30,7 +30,7 @@ use crate::report::{ReloadOutcome, ReloadReport, SiteReload};
 
 /// Maximum number of sites that are read at the same time. There may be thousands of sites, and
 /// each read needs a thread.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_READS: usize = 16;
 
 /// Maximum time that the response to a reload request waits for each step of reloading one site.
 /// The wait for an earlier reload of the same site is part of the step. A fetch takes much less
@@ -45,19 +45,19 @@ impl Sites {
         let chosen: Vec<usize> = match only {
             None => (0..self.iter().len()).collect(),
             Some(name) => {
-                let is_meant = |site: &ServedSite| site.is_called(name) || site.live(name).is_some();
+                let is_meant = |site: &ServedSite| site.has_name(name) || site.live(name).is_some();
                 vec![self.iter().position(is_meant).ok_or_else(|| ChangeError::Unknown(self.unknown(name)))?]
             }
         };
         let registry = if only.is_none() { self.fetch_registry().await } else { None };
-        let of_sites = in_windows(chosen, |number| self.reload_site(number, only));
+        let of_sites = run_concurrently(chosen, |number| self.reload_site(number, only));
         Ok(ReloadReport { config: None, registry, sites: of_sites.await.into_iter().flatten().collect() })
     }
 
     async fn fetch_registry(self: &Arc<Self>) -> Option<ReloadOutcome> {
         let followed = self.opener().followed;
         let fetching = OptionFuture::from(followed.as_ref().map(FollowedRegistry::fetch_again));
-        let why = timeout(PATIENCE, fetching).await.map_or_else(|_| Some(late()), Option::flatten);
+        let why = timeout(PATIENCE, fetching).await.map_or_else(|_| Some(still_reading()), Option::flatten);
         let mut reload = Arc::clone(self).reload_registry().await?;
         if let Some(why) = why {
             reload.outcome = "kept".to_owned();
@@ -75,37 +75,38 @@ impl Sites {
         if self.registry.extra.as_ref().is_some_and(|path| changed.contains(path)) {
             Arc::clone(&self).reload_registry().await;
         }
-        let reads = |site: &ServedSite| !site.gate.read_of(&changed).is_empty();
+        let reads = |site: &ServedSite| !site.gate.changed_files(&changed).is_empty();
         let reading: Vec<usize> =
             self.iter().enumerate().filter(|(_, site)| reads(site)).map(|(number, _)| number).collect();
         let (this, changed) = (&self, &changed);
-        in_windows(reading, |number| async move {
-            let renewed = this.blocking(number, |sites, site| sites.renew_gate(site)).await;
+        run_concurrently(reading, |number| async move {
+            let renewed = this.run_blocking(number, |sites, site| sites.renew_gate(site)).await;
             if let (Some(true), Some(site)) = (renewed, this.iter().nth(number)) {
-                for path in site.gate.read_of(changed).into_iter().filter(|path| site.gate.has_read(path)) {
+                for path in site.gate.changed_files(changed).into_iter().filter(|path| site.gate.has_read(path)) {
                     let message = format!(
                         "{site}: the gate uses the new content of {path}",
                         site = site.name,
                         path = path.display()
                     );
-                    this.log.say_of(&site.name, LogLevel::Info, LogEvent::Gate, message);
+                    this.log.write_site_message(&site.name, LogLevel::Info, LogEvent::Gate, message);
                 }
             }
         })
         .await;
         let mut waiting = Vec::new();
         for site in self.iter() {
-            let lives = site.lives().into_iter().filter(|live| live.robots.status().pending.as_ref().is_some());
-            waiting.extend(lives.map(|live| (live, site.robots.reload_order())));
+            let live_sites =
+                site.live_sites().into_iter().filter(|live| live.robots.status().pending.as_ref().is_some());
+            waiting.extend(live_sites.map(|live| (live, site.robots.reload_order())));
         }
-        in_windows(waiting, |(live, order)| reload_live(live, order)).await;
+        run_concurrently(waiting, |(live, order)| reload_live(live, order)).await;
     }
 
     /// Reads all files of a site again: the files that its gate reads, the appended parts, and
     /// every robots.txt. If `only` is the name of a single robots.txt, no other robots.txt is read.
     async fn reload_site(self: &Arc<Self>, number: usize, only: Option<&str>) -> Vec<SiteReload> {
-        let prepared = self.blocking(number, |sites, site| {
-            site.gate.pages.renew();
+        let prepared = self.run_blocking(number, |sites, site| {
+            site.gate.pages.request_read();
             sites.renew_gate(site);
             if let Some(parts) = &site.robots.parts {
                 parts.read_again();
@@ -115,13 +116,14 @@ impl Sites {
         let is_prepared = prepared.await.is_some();
         let Some(site) = self.iter().nth(number) else { return Vec::new() };
         if !is_prepared {
-            let message = format!("the files and lists of the site are {late}", late = late());
+            let message =
+                format!("the files and lists of the site are {still_reading}", still_reading = still_reading());
             let (name, outcome) = (site.name.to_string(), "kept".to_owned());
             return vec![SiteReload { name, outcome, message, ..SiteReload::default() }];
         }
-        let is_meant = |live: &LiveSite| only.is_none_or(|name| site.is_called(name) || live.name == name);
-        let lives = site.lives().into_iter().filter(is_meant);
-        let mut reloads = in_windows(lives, |live| reload_live(live, site.robots.reload_order())).await;
+        let is_meant = |live: &LiveSite| only.is_none_or(|name| site.has_name(name) || live.name == name);
+        let live_sites = site.live_sites().into_iter().filter(is_meant);
+        let mut reloads = run_concurrently(live_sites, |live| reload_live(live, site.robots.reload_order())).await;
         // All hosts of a site share the parts, so the parts appear only once in the report.
         if let (Some(first), Some(parts)) = (reloads.first_mut(), &site.robots.parts) {
             first.append = parts.report();
@@ -148,7 +150,7 @@ impl Sites {
             let loaded = spawn_blocking(load).await;
             loaded.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         };
-        let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(|_| Err(late()));
+        let loaded = timeout(PATIENCE, loading).await.unwrap_or_else(|_| Err(still_reading()));
         let loaded = loaded.and_then(|(registry, order)| match &self.evidence {
             Some(evidence) => evidence.follow(&registry).map(|()| (registry, order)),
             None => Ok((registry, order)),
@@ -177,14 +179,14 @@ impl Sites {
                 (LogEvent::RegistryRejected, "kept", message)
             }
         };
-        self.log.say(event, message.clone());
+        self.log.write_message(event, message.clone());
         Some(ReloadOutcome { outcome: outcome.to_owned(), message })
     }
 
     async fn renew_registry(self: &Arc<Self>, registry: &Arc<Registry>) {
-        in_windows(0..self.iter().len(), |number| {
+        run_concurrently(0..self.iter().len(), |number| {
             let registry = registry.clone();
-            self.blocking(number, move |_, site| site.set_registry(&registry))
+            self.run_blocking(number, move |_, site| site.set_registry(&registry))
         })
         .await;
     }
@@ -192,7 +194,7 @@ impl Sites {
     /// Runs `work` for a site on a blocking thread, after earlier work for the site has ended. If
     /// the files of a site hang, repeated reloads therefore block only one thread. If the work
     /// takes longer than [`PATIENCE`], returns `None`, and the work continues in the background.
-    async fn blocking<R: Send + 'static>(
+    async fn run_blocking<R: Send + 'static>(
         self: &Arc<Self>,
         number: usize,
         work: impl FnOnce(&Self, &ServedSite) -> R + Send + 'static,
@@ -220,7 +222,7 @@ impl Sites {
     }
 }
 
-fn late() -> String {
+fn still_reading() -> String {
     format!("still being read after {seconds} s", seconds = PATIENCE.as_secs())
 }
 
@@ -239,22 +241,22 @@ async fn reload_live(live: LiveSite, order: Option<Arc<Mutex<()>>>) -> SiteReloa
     let (grace_end, grace_rules) = (status.grace_end.map(rfc3339), status.grace_rules);
     let (outcome, message) = match reload {
         Ok(Ok(reload)) => (reload.outcome.kind().as_str(), reload.to_string()),
-        Ok(Err(_)) | Err(_) => ("kept", late() + ": see the log for the outcome"),
+        Ok(Err(_)) | Err(_) => ("kept", still_reading() + ": see the log for the outcome"),
     };
     let (name, outcome) = (live.name, outcome.to_owned());
     SiteReload { name, grace_end, grace_rules, outcome, hash, message, append: Vec::new() }
 }
 
-/// Runs `work` for all items, at most [`AT_ONCE`] at a time. The results have the order of the
-/// items, however long each item takes.
-fn in_windows<T, F: Future>(
+/// Runs `work` for all items, at most [`MAX_CONCURRENT_READS`] at a time. The results have the
+/// order of the items, however long each item takes.
+fn run_concurrently<T, F: Future>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> F,
 ) -> impl Future<Output = Vec<F::Output>> {
     let numbered = |(number, working): (usize, F)| async move { (number, working.await) };
     let working: Vec<_> = items.into_iter().map(work).enumerate().map(numbered).collect();
     async {
-        let mut results: Vec<_> = stream::iter(working).buffer_unordered(AT_ONCE).collect().await;
+        let mut results: Vec<_> = stream::iter(working).buffer_unordered(MAX_CONCURRENT_READS).collect().await;
         results.sort_unstable_by_key(|(number, _)| *number);
         results.into_iter().map(|(_, result)| result).collect()
     }

@@ -25,7 +25,7 @@ use crate::webhooks::SiteHooks;
 
 /// Maximum number of sources that are opened at the same time. Opening a URL takes as long as its
 /// server needs to respond.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT_OPENS: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct Renewal {
@@ -37,7 +37,7 @@ pub(crate) struct Renewal {
     hooks: Vec<(String, SiteHooks)>,
     /// New settings of each robots.txt that is already served.
     settings: Vec<(Arc<SiteRobots>, SiteSettings)>,
-    pub(crate) come_and_gone: Vec<String>,
+    pub(crate) added_and_removed: Vec<String>,
     pub(crate) altered: Vec<String>,
     /// New sources that cannot be used: their sites keep the previous sources.
     pub(crate) unusable: Vec<UnusableSource>,
@@ -104,7 +104,7 @@ impl Sites {
         let inheritance = inherited();
         let mut renewed = Vec::with_capacity(config.sites.len());
         let mut applied = Vec::new();
-        let (mut come_and_gone, mut unusable) = (Vec::new(), Vec::new());
+        let (mut added_and_removed, mut unusable) = (Vec::new(), Vec::new());
         let mut altered = self.evidence.as_ref().map(|before| before.changed_lists(config)).unwrap_or_default();
         for (PlannedSite { site, before, settings, gate_settings, backends }, source) in
             planned.into_iter().zip(sources)
@@ -113,22 +113,22 @@ impl Sites {
             if before.is_some() {
                 applied.push((robots.clone(), settings));
             }
-            let mut made = sites.around(site, (gate_settings, robots), backends, before);
+            let mut made = sites.assemble(site, (gate_settings, robots), backends, before);
             if let (Some(why), Some(before)) = (why, before) {
                 unusable.push(UnusableSource { site: site.name.clone(), why });
                 made.keep_source_of(before);
             }
             match before {
-                Some(before) => altered.extend(difference(before, &made)),
+                Some(before) => altered.extend(change_message(before, &made)),
                 None => {
                     inheritance.turn_off(&made.name, &made.robots);
-                    come_and_gone.push(inheritance.arrival(&made));
+                    added_and_removed.push(inheritance.new_site_message(&made));
                 }
             }
             renewed.push(made);
         }
         let names: HashSet<&str> = config.sites.iter().map(|site| &*site.name).collect();
-        come_and_gone.extend(self.iter().filter(|site| !names.contains(&*site.name)).map(departure));
+        added_and_removed.extend(self.iter().filter(|site| !names.contains(&*site.name)).map(removal_message));
         let registry = opener.registry.clone();
         let sites = Arc::new(Sites::new(renewed, config, opener, (evidence, rate_store), &self.log, self.privacy));
         Ok(Renewal {
@@ -137,20 +137,20 @@ impl Sites {
             registry,
             accept: config.registry_accept.clone(),
             settings: applied,
-            come_and_gone,
+            added_and_removed,
             altered,
             unusable,
         })
     }
 
-    /// Opens the sources of sites, at most [`AT_ONCE`] at a time. No thread is started if no source
-    /// has changed.
+    /// Opens the sources of sites, at most [`MAX_CONCURRENT_OPENS`] at a time. No thread is started
+    /// if no source has changed.
     fn open_sources(&self, opener: &RobotsOpener, planned: &[PlannedSite<'_>]) -> Vec<OpenedSource> {
         let open = |planned: &PlannedSite<'_>| self.source(opener, planned.site, &planned.settings, planned.before);
         let is_kept =
             |planned: &PlannedSite<'_>| planned.before.is_some_and(|before| before.has_source_of(planned.site));
         let mut sources = Vec::with_capacity(planned.len());
-        for some in planned.chunks(AT_ONCE) {
+        for some in planned.chunks(MAX_CONCURRENT_OPENS) {
             if some.iter().all(is_kept) {
                 sources.extend(some.iter().map(open));
             } else {
@@ -191,10 +191,10 @@ impl Sites {
             Err(error) => error,
         };
         let same = before.filter(|before| before.expectations == site.expectations);
-        let held = same.and_then(|before| before.last.lock().clone());
+        let held = same.and_then(|before| before.last_gate.lock().clone());
         let held = held.ok_or_else(|| format!("site {:?}: {error}", site.name))?;
         settings.reject_expectations(&error);
-        *settings.last.lock() = Some(held.clone());
+        *settings.last_gate.lock() = Some(held.clone());
         Ok(held)
     }
 
@@ -211,7 +211,7 @@ impl Sites {
         let is_live = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_some());
         // If the site has a live version and its new source is not usable immediately, the site
         // keeps its previous source.
-        let live = before.filter(|before| before.lives().iter().any(is_live));
+        let live = before.filter(|before| before.live_sites().iter().any(is_live));
         let when_missing = match live {
             Some(_) => WhenMissing::Fail,
             None => site.when_missing,
@@ -257,12 +257,12 @@ impl Renewal {
 
 /// Describes a removed site. If the site's enforcement was switched off, the switch stays in the
 /// state directory, without effect.
-fn departure(gone: &ServedSite) -> String {
+fn removal_message(gone: &ServedSite) -> String {
     let switch = if gone.is_off() { "; its off switch no longer has any effect" } else { "" };
     format!("site {:?} is removed{switch}", &*gone.name)
 }
 
-fn difference(before: &ServedSite, site: &ServedSite) -> Option<String> {
+fn change_message(before: &ServedSite, site: &ServedSite) -> Option<String> {
     let mut parts = Vec::new();
     let mut compare = |is_same: bool, what| parts.extend((!is_same).then_some(what));
     let (were, are) = (&before.settings, &site.settings);
@@ -292,9 +292,9 @@ mod tests {
     use tower_robots::internals::Attribution;
     use tower_robots::live::Enforcement;
 
-    use super::super::dry_run::{DryRun, rehearse};
-    use super::super::inheritance::keep;
-    use super::super::operator_changes::accept_at_rest;
+    use super::super::dry_run::{DryRun, find_problems};
+    use super::super::inheritance::save_hosts;
+    use super::super::operator_changes::accept_unserved;
     use super::*;
     use crate::log::Log;
 
@@ -307,11 +307,11 @@ mod tests {
     }
 
     fn switches(sites: &Sites) -> Vec<Enforcement> {
-        sites.lives().map(|live| live.robots.status().switch).collect()
+        sites.live_sites().map(|live| live.robots.status().switch).collect()
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_registry_that_is_read_again_while_sites_are_swapped_is_not_lost() {
+    async fn a_registry_that_is_reloaded_while_sites_are_swapped_is_not_lost() {
         let robots = "robots.text = \"User-agent: *\"\n";
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
         let folder = tempfile::tempdir().unwrap();
@@ -323,14 +323,14 @@ mod tests {
         let new_site = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\nrobots.text = \"# b\"\n";
         let knows = |sites: &Sites, name: &str| {
             assert!(sites.opener().registry.crawler(name).is_some(), "{name}");
-            for live in sites.lives() {
+            for live in sites.live_sites() {
                 let snapshot = live.robots.snapshot();
                 let agents = snapshot.content.as_ref().unwrap().agents(name.as_bytes());
                 assert!(agents.first().is_registered(), "{name} of {}", live.name);
             }
         };
         rows("FirstThing");
-        let served = Arc::new(Sites::open(&of(""), false, &Log::nowhere()).unwrap());
+        let served = Arc::new(Sites::open(&of(""), false, &Log::without_output()).unwrap());
         knows(&served, "FirstThing");
 
         let renewal = served.renew(&of(new_site)).unwrap();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_config_that_is_rejected_late_leaves_the_evidence_as_it_was() {
+    async fn a_config_that_is_rejected_late_does_not_change_which_address_lists_are_used() {
         let folder = tempfile::tempdir().unwrap();
         let row =
             "[[crawler]]\nname = \"Playbot\"\ncategory = \"search\"\nranges = [\"http://127.0.0.1:9/list.json\"]\n";
@@ -371,7 +371,7 @@ mod tests {
             lists.iter().any(|list| list.url == "http://127.0.0.1:9/list.json")
         };
         let agents = "[agents]\nregistry_extra = \"crawlers.toml\"\n";
-        let served = Sites::open(&of(""), false, &Log::nowhere()).unwrap();
+        let served = Sites::open(&of(""), false, &Log::without_output()).unwrap();
         let missing = "[[site]]\nname = \"b\"\nhosts = [\"b.test\"]\nroot = \".\"\n\
                        robots = { path = \"missing.txt\", on_missing = \"fail\" }\n";
         served.renew(&of(&format!("{missing}{agents}"))).unwrap_err();
@@ -383,15 +383,15 @@ mod tests {
     }
 
     #[test]
-    fn a_version_stays_live_since_the_same_moment_whatever_grace_it_is_given() {
+    fn a_changed_grace_period_does_not_change_since_when_a_version_is_live() {
         for state in ["", "state_dir = \"state\"\n"] {
             let folder = tempfile::tempdir().unwrap();
             let of = |more: &str, rules: &str| {
                 let robots = format!("robots.text = \"User-agent: *\\nDisallow: /a{rules}\"");
                 config(folder.path(), &format!("{state}{more}"), &robots)
             };
-            let since = |sites: &Sites| sites.lives().next().unwrap().robots.status().since;
-            let served = Sites::open(&of("", ""), false, &Log::nowhere()).unwrap();
+            let since = |sites: &Sites| sites.live_sites().next().unwrap().robots.status().since;
+            let served = Sites::open(&of("", ""), false, &Log::without_output()).unwrap();
             let graced = served.renew(&of("grace = \"1h\"\n", "")).unwrap();
             assert_eq!(since(&graced.sites), since(&served));
             let changed = graced.sites.renew(&of("grace = \"1h\"\n", "\\nDisallow: /b")).unwrap();
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_with_another_name_and_the_same_hosts_keeps_its_switch() {
+    fn a_renamed_site_with_the_same_hosts_keeps_its_kill_switch() {
         for state in ["", "state_dir = \"state\"\n"] {
             let folder = tempfile::tempdir().unwrap();
             let of = |name: &str, host: &str| {
@@ -410,22 +410,22 @@ mod tests {
                 std::fs::write(&path, config.text.replace("name = \"a\"", &named)).unwrap();
                 Config::load(&path).unwrap()
             };
-            let served = Sites::open(&of("shop", "shop.test"), false, &Log::nowhere()).unwrap();
+            let served = Sites::open(&of("shop", "shop.test"), false, &Log::without_output()).unwrap();
             served.enforce(Some("shop"), Enforcement::Off).unwrap();
             let renamed = served.renew(&of("store", "shop.test")).unwrap();
             assert_eq!(switches(&renamed.sites), [Enforcement::Off]);
             let want = "site \"store\" is new. It has hosts of the site \"shop\", and continues with the versions of that site; enforcement is \
                         off, because it was switched off for these hosts before: to switch it on, run `robotsd enforce on --site store`";
-            assert_eq!(renamed.come_and_gone[0], want);
+            assert_eq!(renamed.added_and_removed[0], want);
             let other = served.renew(&of("other", "other.test")).unwrap();
             assert_eq!(switches(&other.sites), [Enforcement::On]);
             let want = ["site \"other\" is new", "site \"shop\" is removed; its off switch no longer has any effect"];
-            assert_eq!(other.come_and_gone, want);
+            assert_eq!(other.added_and_removed, want);
         }
     }
 
     #[test]
-    fn a_site_that_is_renamed_while_a_version_waits_keeps_what_is_live_what_waits_and_its_history() {
+    fn a_renamed_site_keeps_its_live_version_pending_version_and_history() {
         const GOOD: &str = "User-agent: *\nDisallow: /cart/\n";
         for state in ["", "state_dir = \"state\"\n"] {
             let folder = tempfile::tempdir().unwrap();
@@ -438,7 +438,7 @@ mod tests {
                 std::fs::write(&path, config.text.replace("name = \"a\"", &named)).unwrap();
                 Config::load(&path).unwrap()
             };
-            let only = |sites: &Sites| sites.lives().next().unwrap().robots;
+            let only = |sites: &Sites| sites.live_sites().next().unwrap().robots;
             // The disk stores times in milliseconds.
             let entries = |sites: &Sites| -> Vec<_> {
                 let history = only(sites).history();
@@ -458,7 +458,7 @@ mod tests {
                 entries
             };
             let own = r#""shop.test", "www.shop.test""#;
-            let mut served = Arc::new(Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap());
+            let mut served = Arc::new(Sites::open(&of("shop", own), false, &Log::without_output()).unwrap());
             std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
             let _ = only(&served).reload_blocking();
             let mut known = is_as_before(&served, &[]);
@@ -471,30 +471,30 @@ mod tests {
                 let want = format!(
                     "site {name:?} is new. It has hosts of the site {was:?}, and continues with the versions of that site"
                 );
-                assert_eq!(renewal.come_and_gone[0], want);
+                assert_eq!(renewal.added_and_removed[0], want);
                 known = is_as_before(&renewal.sites, &known);
                 served = renewal.sites;
             }
             if !state.is_empty() {
                 drop(served);
-                let started = Sites::open(&of("shop", own), false, &Log::nowhere()).unwrap();
+                let started = Sites::open(&of("shop", own), false, &Log::without_output()).unwrap();
                 known = is_as_before(&started, &known);
                 drop(started);
                 // A start reads the state of the previous site, so its folder is renamed, too.
                 let sites = folder.path().join("state/sites");
                 std::fs::rename(sites.join("shop"), sites.join("outlet")).unwrap();
-                let started = Sites::open(&of("outlet", own), false, &Log::nowhere()).unwrap();
+                let started = Sites::open(&of("outlet", own), false, &Log::without_output()).unwrap();
                 is_as_before(&started, &known);
                 served = Arc::new(started);
             }
             let other = served.renew(&of("other", r#""other.test""#)).unwrap();
             assert!(only(&other.sites).snapshot().content.is_none());
-            assert_eq!(other.come_and_gone[0], "site \"other\" is new");
+            assert_eq!(other.added_and_removed[0], "site \"other\" is new");
         }
     }
 
     #[test]
-    fn a_host_that_moves_into_a_new_site_goes_on_from_what_it_had_and_the_site_before_keeps_its_own() {
+    fn a_host_moved_into_a_new_site_keeps_its_versions_and_so_does_the_previous_site() {
         const ONE: &str = "User-agent: *\nDisallow: /cart/\n";
         for state in ["", "state_dir = \"state\"\n"] {
             let folder = tempfile::tempdir().unwrap();
@@ -521,7 +521,7 @@ mod tests {
                 (body, status.pending.is_some(), status.switch)
             };
             let served = of(&[("one", "a.test b.test", "one"), ("two", "c.test d.test", "two")]);
-            let served = Sites::open(&served, false, &Log::nowhere()).unwrap();
+            let served = Sites::open(&served, false, &Log::without_output()).unwrap();
             served.enforce(Some("two"), Enforcement::Off).unwrap();
             let history = served.live("one").unwrap().1.robots.history().len();
             let moved = of(&[
@@ -536,7 +536,7 @@ mod tests {
                  because it was switched off for these hosts before: to switch it on, run `robotsd enforce on --site mixed`",
                 "site \"third\" is new",
             ];
-            assert_eq!(renewal.come_and_gone, want);
+            assert_eq!(renewal.added_and_removed, want);
             let mixed = (Some(ONE.to_owned()), true, Enforcement::Off);
             assert_eq!(stands(&renewal.sites, "mixed"), mixed, "enforcement was off for one of its hosts");
             assert_eq!(stands(&renewal.sites, "one"), (Some(ONE.to_owned()), false, Enforcement::On));
@@ -544,14 +544,14 @@ mod tests {
             assert_eq!(stands(&renewal.sites, "third"), (None, true, Enforcement::On));
             if !state.is_empty() {
                 drop((served, renewal));
-                let started = Sites::open(&moved, false, &Log::nowhere()).unwrap();
+                let started = Sites::open(&moved, false, &Log::without_output()).unwrap();
                 assert_eq!(stands(&started, "mixed"), mixed);
             }
         }
     }
 
     #[test]
-    fn a_host_out_of_a_wider_pattern_goes_on_from_it_where_both_have_the_same_robots_txt() {
+    fn a_host_split_from_a_pattern_keeps_its_versions_if_the_robots_txt_is_the_same() {
         const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
         for (state, wide) in [("", "hosts = [\"*.a.test\"]\n"), ("state_dir = \"state\"\n", "")] {
             let folder = tempfile::tempdir().unwrap();
@@ -572,9 +572,9 @@ mod tests {
             };
             std::fs::write(folder.path().join("one"), OPEN).unwrap();
             std::fs::write(folder.path().join("two"), "User-agent: *\nDisallow: /two/\n").unwrap();
-            let served = Sites::open(&of(&[("wide", wide, "one")]), false, &Log::nowhere()).unwrap();
+            let served = Sites::open(&of(&[("wide", wide, "one")]), false, &Log::without_output()).unwrap();
             std::fs::write(folder.path().join("one"), "User-agent: *\nDisallow: /\n").unwrap();
-            let _ = served.lives().next().unwrap().robots.reload_blocking();
+            let _ = served.live_sites().next().unwrap().robots.reload_blocking();
             let (own, other) = ("hosts = [\"own.a.test\"]\n", "hosts = [\"other.a.test\"]\n");
             let parted = of(&[("wide", wide, "one"), ("own", own, "one"), ("other", other, "two")]);
             let renewal = served.renew(&parted).unwrap();
@@ -582,7 +582,7 @@ mod tests {
                 "site \"own\" is new. It has hosts of the site \"wide\", and continues with the versions of that site",
                 "site \"other\" is new",
             ];
-            assert_eq!(renewal.come_and_gone, want);
+            assert_eq!(renewal.added_and_removed, want);
             for name in ["wide", "own"] {
                 assert_eq!(stands(&renewal.sites, name), (Some(OPEN.to_owned()), true), "{name}");
             }
@@ -591,65 +591,65 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_changes_between_two_processes_keeps_what_waits_and_its_switch_and_the_check_says_so() {
+    fn a_site_renamed_between_two_processes_keeps_its_pending_version_and_kill_switch() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("r.txt");
         std::fs::write(&file, "User-agent: *\nDisallow: /cart/\n").unwrap();
         let mut config = config(folder.path(), "state_dir = \"state\"\n[gate]\n", "robots.path = \"r.txt\"");
-        let served = Sites::open(&config, false, &Log::nowhere()).unwrap();
+        let served = Sites::open(&config, false, &Log::without_output()).unwrap();
         served.enforce(Some("a"), Enforcement::Off).unwrap();
         std::fs::write(&file, "User-agent: *\nDisallow: /\n").unwrap();
-        let _ = served.lives().next().unwrap().robots.reload_blocking();
-        keep(served.state.directory.as_ref().unwrap(), &served.hosts());
+        let _ = served.live_sites().next().unwrap().robots.reload_blocking();
+        save_hosts(served.state.directory.as_ref().unwrap(), &served.hosts());
         drop(served);
         let mut waiting = String::new();
         for name in ["b", "b", "c"] {
             // The second start must find the state that the first start has saved.
             config.sites[0].name = name.to_owned();
-            let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
+            let said = format!("{:?}", find_problems(&config, DryRun::AsServed));
             let want = format!("enforcement is switched off: to switch it on, run `robotsd enforce on --site {name}`");
             assert!(said.contains(&want), "{said}");
-            let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
-            let live = started.lives().next().unwrap();
+            let started = Sites::open(&config, false, &Log::without_output()).unwrap();
+            let live = started.live_sites().next().unwrap();
             let (status, body) =
                 (live.robots.status(), live.robots.snapshot().content.as_ref().map(|of| of.body().to_vec()));
             assert!(body.unwrap().ends_with(b"/cart/\n") && status.pending.is_some(), "{status:?}");
             assert_eq!((&*live.name, status.switch), (name, Enforcement::Off));
             waiting = status.pending.unwrap().hash().short().to_string();
-            keep(started.state.directory.as_ref().unwrap(), &started.hosts());
+            save_hosts(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
         // A decision about a renamed site is made while no process serves. The decision must belong
         // to the new site, even if an earlier site had the same name.
         let hash = waiting.parse().unwrap();
         config.sites[0].name = "e".to_owned();
-        let _ = accept_at_rest(&config, "e", &hash, &Attribution::default()).unwrap();
+        let _ = accept_unserved(&config, "e", &hash, &Attribution::default()).unwrap();
         for name in ["e", "a"] {
             config.sites[0].name = name.to_owned();
-            let started = Sites::open(&config, false, &Log::nowhere()).unwrap();
-            let live = started.lives().next().unwrap().robots;
+            let started = Sites::open(&config, false, &Log::without_output()).unwrap();
+            let live = started.live_sites().next().unwrap().robots;
             let body = live.snapshot().content.as_ref().map(|of| of.body().to_vec());
             assert!(body.unwrap().ends_with(b"Disallow: /\n") && live.status().pending.is_none(), "{name}");
-            keep(started.state.directory.as_ref().unwrap(), &started.hosts());
+            save_hosts(started.state.directory.as_ref().unwrap(), &started.hosts());
         }
         std::fs::remove_file(folder.path().join("state/hosts.json")).unwrap();
         config.sites[0].name = "d".to_owned();
-        let said = format!("{:?}", rehearse(&config, DryRun::AsServed));
+        let said = format!("{:?}", find_problems(&config, DryRun::AsServed));
         assert!(said.contains("no site has this name"), "{said}");
     }
 
     #[test]
-    fn every_host_of_a_folder_that_is_renamed_keeps_its_versions() {
+    fn the_hosts_of_a_renamed_directory_site_keep_their_versions() {
         let folder = tempfile::tempdir().unwrap();
         let each = folder.path().join("each");
         std::fs::create_dir(&each).unwrap();
         std::fs::write(each.join("one.test.txt"), "User-agent: *\nDisallow: /cart/\n").unwrap();
         let robots = "robots.source = \"directory\"\nrobots.path = \"each\"";
         let mut config = config(folder.path(), "state_dir = \"state\"\n[gate]\n", robots);
-        let served = Sites::open(&config, false, &Log::nowhere()).unwrap();
+        let served = Sites::open(&config, false, &Log::without_output()).unwrap();
         std::fs::write(each.join("one.test.txt"), "User-agent: *\nDisallow: /\n").unwrap();
         config.sites[0].name = "b".to_owned();
         let renewal = served.renew(&config).unwrap();
-        let live = renewal.sites.lives().next().unwrap();
+        let live = renewal.sites.live_sites().next().unwrap();
         let body = live.robots.snapshot().content.as_ref().map(|content| content.body().to_vec()).unwrap();
         assert_eq!((&*live.name, body.ends_with(b"/cart/\n")), ("b/one.test", true));
         assert!(live.robots.status().pending.is_some());
@@ -657,7 +657,7 @@ mod tests {
         std::fs::write(each.join("two.test.txt"), "User-agent: *\nDisallow: /x/\n").unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
         // The directory opens a new file only when the file has stopped changing.
-        while !renewal.sites.lives().any(|live| live.name == "b/two.test") {
+        while !renewal.sites.live_sites().any(|live| live.name == "b/two.test") {
             assert!(std::time::Instant::now() < end);
             renewal.sites.iter().for_each(|site| site.robots.rescan());
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_is_turned_while_sites_are_swapped_is_not_lost() {
+    fn a_kill_switch_set_while_sites_are_swapped_is_not_lost() {
         const FILE: &str = "robots.text = \"User-agent: *\"";
         const DIRECTORY: &str = "robots.source = \"directory\"\nrobots.path = \"each\"";
         for state in ["", "state_dir = \"state\"\n"] {
@@ -674,7 +674,7 @@ mod tests {
             for host in ["one.test.txt", "two.test.txt"] {
                 std::fs::write(folder.path().join("each").join(host), "User-agent: *\n").unwrap();
             }
-            let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::nowhere()).unwrap();
+            let served = Sites::open(&config(folder.path(), state, FILE), false, &Log::without_output()).unwrap();
             served.enforce(Some("a"), Enforcement::Off).unwrap();
             let other = format!("{FILE}\nrobots.max_age = \"7m\"");
             let renewal = served.renew(&config(folder.path(), state, &other)).unwrap();

@@ -36,7 +36,7 @@ pub(super) struct RobotsOpener {
     /// Parts to append to the robots.txt that is being opened.
     parts: Option<AppendedParts>,
     /// Deadline for the first fetches of parts when a site is opened.
-    parts_until: Instant,
+    parts_deadline: Instant,
     gate: Option<Gate>,
     inheritance: Weak<Inheritance>,
     compile_cache: CompileCache,
@@ -84,7 +84,7 @@ impl RobotsOpener {
             watcher: Watcher::new(),
             publish: None,
             parts: None,
-            parts_until: Instant::now() + FIRST_FETCH,
+            parts_deadline: Instant::now() + FIRST_FETCH,
             gate: config.gate.clone(),
             inheritance: Weak::new(),
             compile_cache: CompileCache::default(),
@@ -100,9 +100,17 @@ impl RobotsOpener {
     /// Returns an opener for a new config. The new opener shares the watcher, caches and state of
     /// this opener.
     pub(super) fn with(&self, registry: Arc<Registry>, followed: Option<FollowedRegistry>, gate: Option<Gate>) -> Self {
-        let parts_until = Instant::now() + FIRST_FETCH;
+        let parts_deadline = Instant::now() + FIRST_FETCH;
         let publish = self.publish.as_ref().map(|publish| PublishListener::new(publish.hooks.clone()));
-        Self { registry, followed, gate, parts_until, publish, occasion: OpeningOccasion::OtherConfig, ..self.clone() }
+        Self {
+            registry,
+            followed,
+            gate,
+            parts_deadline,
+            publish,
+            occasion: OpeningOccasion::OtherConfig,
+            ..self.clone()
+        }
     }
 
     /// Returns an opener whose sites inherit state according to `inheritance`. The opener holds
@@ -114,8 +122,8 @@ impl RobotsOpener {
     }
 
     /// Returns an opener for a dry run, which logs nothing. `state` must be read-only.
-    pub(super) fn for_rehearsal(&self, state: StateHandle) -> Self {
-        Self { state, publish: None, log: Log::nowhere(), ..self.clone() }
+    pub(super) fn for_dry_run(&self, state: StateHandle) -> Self {
+        Self { state, publish: None, log: Log::without_output(), ..self.clone() }
     }
 
     pub(super) fn follow_registry(&self, config: &Config) -> Result<Option<FollowedRegistry>, String> {
@@ -129,7 +137,7 @@ impl RobotsOpener {
     pub(super) fn gate_settings(&self, site: &SiteConfig, before: Option<&GateSettings>) -> GateSettings {
         let pages = match before {
             Some(before) if before.site == site.name => before.pages.clone(),
-            Some(before) => Arc::new(before.pages.of_heir(&site.name)),
+            Some(before) => Arc::new(before.pages.for_heir(&site.name)),
             None => {
                 let pages = SitePages::new(&site.name, &self.log);
                 let inheritance = self.inheritance.upgrade();
@@ -174,15 +182,15 @@ impl RobotsOpener {
             RobotsSource::Inline(text) => opener.open_one(LiveRobots::text(text), one),
             RobotsSource::Upstream { upstreams, host, server_name, remote } => {
                 let builder = LiveRobots::upstream(upstreams, host).map_err(|error| error.to_string())?;
-                let builder = self.fetched(builder, remote)?;
+                let builder = self.with_fetcher(builder, remote)?;
                 opener.open_one(server_name.iter().fold(builder, |builder, name| builder.server_name(name)), one)
             }
             RobotsSource::Url { url, remote } => {
                 let builder = LiveRobots::url(url).map_err(|error| error.to_string())?;
-                opener.open_one(self.fetched(builder, remote)?, one)
+                opener.open_one(self.with_fetcher(builder, remote)?, one)
             }
         }?;
-        self.state.join(&site.name, &robots);
+        self.state.register(&site.name, &robots);
         // At a start, this code turns enforcement off if it was off for a previous site. At a
         // reload, operators may switch enforcement while sources are opened, so `Sites::renew`
         // turns enforcement off later.
@@ -196,10 +204,10 @@ impl RobotsOpener {
         let (name, settings) = (&site.name, &site.append);
         match (&self.publish, settings.is_empty()) {
             (_, true) => Ok(None),
-            (None, false) => Ok(Some(AppendedParts::at_hand(name, settings))),
+            (None, false) => Ok(Some(AppendedParts::available(name, settings))),
             (Some(_), false) => {
                 let fetcher = || self.fetcher();
-                AppendedParts::open(name, settings, &self.watcher, fetcher, self.parts_until, &self.log).map(Some)
+                AppendedParts::open(name, settings, &self.watcher, fetcher, self.parts_deadline, &self.log).map(Some)
             }
         }
     }
@@ -242,7 +250,7 @@ impl RobotsOpener {
         Ok(SiteRobots::new(RobotsKind::Directory { directory, settings, counts }, self.parts.clone()))
     }
 
-    fn fetched(
+    fn with_fetcher(
         &self,
         builder: LiveBuilder<RemoteSource>,
         remote: &Remote,
@@ -293,20 +301,20 @@ impl RobotsOpener {
 
 /// Opens the robots.txt `name` as the next start would, so that a command can change its state
 /// while no process serves it.
-pub(super) fn at_rest(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
+pub(super) fn open_unserved(config: &Config, site: &SiteConfig, name: &str) -> Result<LiveSite, String> {
     let state = StateHandle::open(config).map_err(|error| error.to_string())?;
     let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
-    let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
-    let opener = RobotsOpener::new(config, registry, state, &Log::nowhere()).inheriting(&inheritance);
+    let inheritance = Arc::new(Inheritance::from_state_dir(state.directory.as_ref(), config));
+    let opener = RobotsOpener::new(config, registry, state, &Log::without_output()).inheriting(&inheritance);
     let settings = opener.site_settings(site, opener.gate_settings(site, None).gate(&opener.registry)?);
     let robots = opener.open(site, settings, WhenMissing::Unavailable)?;
-    opener.state.directory.iter().for_each(|state| inheritance::settle(state, site));
-    let live = robots.lives(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
+    opener.state.directory.iter().for_each(|state| inheritance::claim_hosts(state, site));
+    let live = robots.live_sites(&site.name, &site.hosts).into_iter().find(|live| live.name == name);
     live.ok_or_else(|| "the folder of the site contains no file for this host".to_owned())
 }
 
 /// Text that replaces the version in notices about a removed robots.txt.
-const NONE: &str = "none";
+const NO_VERSION: &str = "none";
 
 #[derive(Clone, Debug)]
 pub(super) struct PublishListener {
@@ -342,9 +350,9 @@ impl PublishListener {
 
     /// Marks the opened sites as served, and passes their live versions to the hooks. Blocks while
     /// it reads the state directory.
-    pub(super) fn serves(&self, lives: impl Iterator<Item = (String, LiveSite)>) {
+    pub(super) fn mark_served(&self, live_sites: impl Iterator<Item = (String, LiveSite)>) {
         self.is_serving.store(true, Ordering::Release);
-        for (site, live) in lives {
+        for (site, live) in live_sites {
             let snapshot = live.robots.snapshot();
             if snapshot.content.is_some() {
                 self.hooks.serves(&self.version(&site, &live.name, &snapshot));
@@ -358,7 +366,8 @@ impl PublishListener {
             Some(host) => vec![host.to_owned()],
             None => self.hooks.hosts(site),
         };
-        let version = snapshot.content.as_ref().map_or_else(|| NONE.to_owned(), |content| content.hash().to_string());
+        let version =
+            snapshot.content.as_ref().map_or_else(|| NO_VERSION.to_owned(), |content| content.hash().to_string());
         let notice = Notice::new(None, name, &version);
         let message = format!("site {name:?}: version {version} is live", version = notice.short());
         Notice { site: site.to_owned(), hosts, replica: self.hooks.replica.clone(), message, ..notice }

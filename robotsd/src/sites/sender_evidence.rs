@@ -37,7 +37,7 @@ impl SenderEvidence {
             .resolvers(&settings.resolvers)
             .trusted_proxies(&settings.trusted_proxies)
             .require_components(&settings.require_components)
-            .on_event(log_events::problem(log.clone(), LogEvent::Identity));
+            .on_event(log_events::problem_observer(log.clone(), LogEvent::Identity));
         if !settings.rdns {
             builder = builder.without_names();
         }

@@ -18,7 +18,7 @@ use super::log_events::{self, SiteName};
 use super::refusal_server::{RefusalServer, RefusalServers};
 use super::sender_evidence::SenderEvidence;
 use super::site_robots::{LiveSite, SiteRobots};
-use crate::board::{Second, Sight, SiteMoment, SiteRecorders, TrafficTotals};
+use crate::board::{Second, Sight, SiteRecorders, SiteUpdate, TrafficTotals};
 use crate::config::{RobotsSource, SiteConfig, host_patterns};
 use crate::counting::{CrawlerCombinations, OutcomeCounts, PageTotals, SiteTotals, VisitorTotals};
 use crate::http_common::ClientRequest;
@@ -51,25 +51,25 @@ pub(crate) struct ServedSite {
 }
 
 impl ServedSite {
-    pub(super) fn is_called(&self, name: &str) -> bool {
+    pub(super) fn has_name(&self, name: &str) -> bool {
         *self.name == *name
     }
 
     /// Returns the robots.txt with this name, if it belongs to the site. The name is `SITE`, or
     /// `SITE/HOST` if each host has its own robots.txt.
     pub(super) fn live(&self, name: &str) -> Option<LiveSite> {
-        let lives = if is_of(&self.name, name) { self.lives() } else { Vec::new() };
-        lives.into_iter().find(|live| live.name == name)
+        let live_sites = if is_of(&self.name, name) { self.live_sites() } else { Vec::new() };
+        live_sites.into_iter().find(|live| live.name == name)
     }
 
-    pub(super) fn lives(&self) -> Vec<LiveSite> {
+    pub(super) fn live_sites(&self) -> Vec<LiveSite> {
         let pages = || self.gate.is_on().then(|| self.gate.pages.clone());
-        let lives = self.robots.lives(&self.name, &self.hosts).into_iter();
-        lives.map(|live| LiveSite { pages: pages(), ..live }).collect()
+        let live_sites = self.robots.live_sites(&self.name, &self.hosts).into_iter();
+        live_sites.map(|live| LiveSite { pages: pages(), ..live }).collect()
     }
 
     pub(super) fn is_off(&self) -> bool {
-        self.lives().iter().any(|live| live.robots.status().switch == Enforcement::Off)
+        self.live_sites().iter().any(|live| live.robots.status().switch == Enforcement::Off)
     }
 
     /// Returns the host patterns of the site; `*` if the config lists no hosts.
@@ -102,8 +102,12 @@ impl ServedSite {
     }
 
     fn observed_layer(&self) -> RobotsLayer {
-        let observer =
-            log_events::request(self.name.clone(), self.settings.policy.clone(), self.log.clone(), self.privacy);
+        let observer = log_events::request_observer(
+            self.name.clone(),
+            self.settings.policy.clone(),
+            self.log.clone(),
+            self.privacy,
+        );
         let layer = match self.evidence {
             Some(_) => self.quiet_layer().on_crawler(observer),
             // Without evidence, nothing is logged about allowed requests, so only disallowed
@@ -119,14 +123,14 @@ impl ServedSite {
     }
 
     /// Returns the state of the site for the board, and the counts of crawlers since the last call.
-    pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteMoment> {
+    pub(super) fn board_moment(&self, now: Second, registry: &Arc<Registry>) -> Option<SiteUpdate> {
         let recorders = self.recorders.as_ref()?;
         recorders.services.follow(registry);
         // If each host has its own robots.txt, the board cannot show whether crawlers obey, because
         // the site has no single version.
-        let robots = self.robots.only();
+        let robots = self.robots.single_robots();
         if let Some(robots) = robots {
-            recorders.follow(robots, now);
+            recorders.update_versions(robots, now);
         }
         let content = robots.and_then(|robots| robots.with(|snapshot| snapshot.content.clone()));
         // Enforcement may have been off for a while since the last call, even if it is on now.
@@ -137,25 +141,25 @@ impl ServedSite {
         let is_missing = robots.is_some() && content.is_none();
         let sight = if is_off || was_off || is_missing { Sight::Blind } else { Sight::Clear };
         let has_new_hosts = recorders.has_new_hosts.swap(false, Ordering::AcqRel);
-        let ((visitors, pages), registry) = (self.outcomes.given_and_taken(), Some(Arc::clone(registry)));
-        let moment = SiteMoment::new(&self.name, recorders.take(), content, sight);
-        let moment = SiteMoment { has_new_hosts, visitors, pages, registry, ..moment };
+        let ((visitors, pages), registry) = (self.outcomes.visitors_and_pages(), Some(Arc::clone(registry)));
+        let moment = SiteUpdate::new(&self.name, recorders.take(), content, sight);
+        let moment = SiteUpdate { has_new_hosts, visitors, pages, registry, ..moment };
         Some(moment.with_traffic(now, || self.outcomes.traffic()))
     }
 
     /// Informs the board that enforcement was switched off. While enforcement is off, crawlers are
     /// not recognised, so the board's counts of crawlers may be too low.
-    pub(super) fn was_switched_off(&self) {
+    pub(super) fn record_switch_off(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_missed.store(true, Ordering::Release));
     }
 
     /// Informs the board that the hosts of the site have changed.
-    pub(super) fn has_other_hosts(&self) {
+    pub(super) fn record_new_hosts(&self) {
         self.recorders.iter().for_each(|recorders| recorders.has_new_hosts.store(true, Ordering::Release));
     }
 
     pub(crate) fn outcome_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
-        self.outcomes.of_worker(agent_lookups)
+        self.outcomes.worker_counts(agent_lookups)
     }
 
     pub(crate) fn quiet_layer(&self) -> RobotsLayer {
@@ -216,7 +220,7 @@ impl ServedSite {
 
     pub(super) fn has_backend_of(&self, other: &Self) -> bool {
         match (&self.backend, &other.backend) {
-            (Some(ours), Some(theirs)) => ours.is(theirs),
+            (Some(ours), Some(theirs)) => ours.has_same_servers(theirs),
             (ours, theirs) => ours.is_none() && theirs.is_none(),
         }
     }
@@ -236,7 +240,7 @@ struct OutcomeParts {
 impl SiteOutcomes {
     /// Creates counters for one worker. `agent_lookups` counts this worker's lookups of agents for
     /// all sites together.
-    pub(crate) fn of_worker(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
+    pub(crate) fn worker_counts(&self, agent_lookups: &Arc<AgentLookups>) -> Arc<OutcomeCounts> {
         let mut parts = self.0.lock();
         let OutcomeParts { workers, ended, combinations } = &mut *parts;
         workers.retain(|counts| {
@@ -257,7 +261,7 @@ impl SiteOutcomes {
 
     /// Returns how many visitors were referred to the site, and how many pages crawlers received,
     /// since the process started.
-    fn given_and_taken(&self) -> (VisitorTotals, PageTotals) {
+    fn visitors_and_pages(&self) -> (VisitorTotals, PageTotals) {
         let parts = self.0.lock();
         let (mut visitors, mut pages) = (parts.ended.visitors.clone(), parts.ended.pages.clone());
         parts.workers.iter().for_each(|counts| counts.add_visitors_and_pages(&mut visitors, &mut pages));
@@ -283,13 +287,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_worker_has_counted_stays_when_it_counts_no_more() {
+    fn the_counts_of_a_worker_are_kept_after_the_worker_ends() {
         let outcomes = SiteOutcomes::default();
-        let counts = outcomes.of_worker(&Arc::default());
+        let counts = outcomes.worker_counts(&Arc::default());
         let _ = counts.request(b"/a", (&http::Method::GET).into(), 0);
         drop(counts);
         for _ in 0..100 {
-            let _ = outcomes.of_worker(&Arc::default()).request(b"/b", (&http::Method::GET).into(), 0);
+            let _ = outcomes.worker_counts(&Arc::default()).request(b"/b", (&http::Method::GET).into(), 0);
         }
         assert_eq!(outcomes.total().total, 101);
         assert!(outcomes.0.lock().workers.len() <= 2);

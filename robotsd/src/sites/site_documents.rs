@@ -31,7 +31,7 @@ use tower_robots::source::fetch::{FetchUrl, Fetcher};
 use super::appended_parts::fetcher_trusting;
 use super::served_site::ServedSite;
 use super::site_list::Sites;
-use super::site_pages::{NoteAbout, room_for_pages};
+use super::site_pages::{NoteAbout, max_page_memory};
 use crate::board::{Board, seconds};
 use crate::config::{Backend, Dotfiles, SiteConfig, StaticFiles};
 use crate::fetch::{codings, decoder};
@@ -40,7 +40,7 @@ use crate::pages::{MAX_BYTES, OwnHosts, SitemapSource, SitemapWalk};
 use crate::upstream::HttpVersions;
 
 /// Maximum time for reading all documents of a site together.
-pub(super) const WITHIN: Duration = Duration::from_secs(10);
+pub(super) const DOCUMENTS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Maximum number of redirects per document.
 const REDIRECTS: usize = 3;
@@ -55,14 +55,14 @@ const SCHEME: HeaderName = HeaderName::from_static("x-forwarded-proto");
 /// Reads the documents of one site within a time limit. Blocks the thread.
 #[derive(Debug)]
 pub(super) struct SiteDocuments {
-    place: DocumentPlace,
+    place: DocumentSource,
     pub(super) hosts: OwnHosts,
     end: Instant,
     runtime: Handle,
 }
 
 #[derive(Debug)]
-enum DocumentPlace {
+enum DocumentSource {
     Upstreams(Fetcher, Vec<FetchUrl>),
     Folder(StaticFiles),
 }
@@ -79,20 +79,20 @@ impl SiteDocuments {
     ) -> Result<Option<Self>, String> {
         let place = match &site.backend {
             None => return Ok(None),
-            Some(Backend::Files(files)) => DocumentPlace::Folder(files.clone()),
+            Some(Backend::Files(files)) => DocumentSource::Folder(files.clone()),
             Some(Backend::Upstreams(upstreams)) => {
                 let servers = upstreams.endpoints.iter().filter_map(|endpoint| endpoint.to_string().parse().ok());
                 let servers: Vec<FetchUrl> = servers.take(SERVERS).collect();
-                let is_spoken = upstreams.versions != HttpVersions::Http2;
-                if servers.is_empty() || !is_spoken || upstreams.tls.server_name.is_some() {
+                let can_fetch = upstreams.versions != HttpVersions::Http2;
+                if servers.is_empty() || !can_fetch || upstreams.tls.server_name.is_some() {
                     return Ok(None);
                 }
                 let fetcher = fetcher_trusting(upstreams.tls.trust.as_ref(), fetcher);
-                DocumentPlace::Upstreams(fetcher.map_err(|error| error.to_string())?, servers)
+                DocumentSource::Upstreams(fetcher.map_err(|error| error.to_string())?, servers)
             }
         };
         let hosts = OwnHosts::of(&site.hosts);
-        Ok(Some(Self { place, hosts, end: Instant::now() + WITHIN, runtime }))
+        Ok(Some(Self { place, hosts, end: Instant::now() + DOCUMENTS_TIMEOUT, runtime }))
     }
 
     /// Opens a document, whose content is read as it arrives. Returns `None` if the document does
@@ -104,11 +104,11 @@ impl SiteDocuments {
                 return Err(format!("{url} is on another host"));
             }
             let (fetcher, servers) = match &self.place {
-                DocumentPlace::Folder(files) => {
+                DocumentSource::Folder(files) => {
                     let file = open_file(files, &url)?;
-                    return Ok(file.map(|file| Box::new(TimelyFile { file, end: self.end }) as Box<dyn Read>));
+                    return Ok(file.map(|file| Box::new(DeadlineFile { file, end: self.end }) as Box<dyn Read>));
                 }
-                DocumentPlace::Upstreams(fetcher, servers) => (fetcher, servers),
+                DocumentSource::Upstreams(fetcher, servers) => (fetcher, servers),
             };
             let (answer, body) = self.answer(fetcher, servers, &url)?;
             match (answer.status, answer.headers.get(LOCATION)) {
@@ -149,7 +149,7 @@ impl SiteDocuments {
             let left = self.end.saturating_duration_since(Instant::now());
             let (fetching, body) = fetcher.stream(request);
             let fetched = self.runtime.block_on(async { timeout(left, fetching).await });
-            let error = match fetched.map_err(|_| format!("{url}: {}", late()))? {
+            let error = match fetched.map_err(|_| format!("{url}: {}", timeout_error()))? {
                 Ok(answer) => return Ok((answer, body)),
                 Err(error) => error,
             };
@@ -174,9 +174,9 @@ impl Read for ArrivingBody<'_> {
         while self.part.is_empty() {
             // The deadline is checked for every part, so it also applies if a server never stops
             // sending, or if the reader is slow.
-            let left = left_until(self.end)?;
+            let left = time_left(self.end)?;
             let part = self.runtime.block_on(async { timeout(left, self.body.part()).await });
-            match part.map_err(|_| late())? {
+            match part.map_err(|_| timeout_error())? {
                 Some(part) => self.part = part.map_err(io::Error::other)?,
                 None => return Ok(0),
             }
@@ -187,29 +187,29 @@ impl Read for ArrivingBody<'_> {
     }
 }
 
-struct TimelyFile {
+struct DeadlineFile {
     file: File,
     end: Instant,
 }
 
-impl Read for TimelyFile {
+impl Read for DeadlineFile {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        left_until(self.end)?;
+        time_left(self.end)?;
         self.file.read(buffer)
     }
 }
 
-fn left_until(end: Instant) -> io::Result<Duration> {
+fn time_left(end: Instant) -> io::Result<Duration> {
     let left = end.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(late()) } else { Ok(left) }
+    if left.is_zero() { Err(timeout_error()) } else { Ok(left) }
 }
 
-fn late() -> io::Error {
+fn timeout_error() -> io::Error {
     io::Error::new(
         ErrorKind::TimedOut,
         format!(
             "the document was not read in time: all documents of the site together must be read within {limit} s",
-            limit = WITHIN.as_secs()
+            limit = DOCUMENTS_TIMEOUT.as_secs()
         ),
     )
 }
@@ -264,7 +264,7 @@ impl Sites {
                 let _reading = reading;
                 let Some(site) = this.iter().nth(number) else { return };
                 if let Some(board) = board {
-                    let requested = board.requested_much(&site.name, seconds(SystemTime::now()));
+                    let requested = board.most_requested(&site.name, seconds(SystemTime::now()));
                     site.gate.pages.set_requested(requested.iter().map(Page::new).collect());
                 }
                 this.refresh_sitemaps(site, runtime);
@@ -280,7 +280,8 @@ impl Sites {
         }
     }
 
-    /// Reads the sitemaps of a site. Blocks for at most [`WITHIN`], unless a file system hangs.
+    /// Reads the sitemaps of a site. Blocks for at most [`DOCUMENTS_TIMEOUT`], unless a file system
+    /// hangs.
     fn refresh_sitemaps(&self, site: &ServedSite, runtime: Handle) {
         let pages = &site.gate.pages;
         if !site.gate.reads_sitemaps() {
@@ -297,8 +298,8 @@ impl Sites {
             SitemapSource::Url(url) => documents.open(url),
             SitemapSource::File(_) => Ok(None),
         };
-        let known = pages.of_sitemaps();
-        let mut walk = SitemapWalk::within(&documents.hosts, self.room_for_pages_of(site));
+        let known = pages.sitemap_page_count();
+        let mut walk = SitemapWalk::within(&documents.hosts, self.max_page_memory_of(site));
         walk.walk(named.into_iter().map(SitemapSource::Url), fetch);
         let (of_named, read_of_named) = (walk.problem(), walk.read);
         walk.walk(usual.map(SitemapSource::Url), fetch);
@@ -317,7 +318,7 @@ impl Sites {
         } else if problem.is_none() {
             problem = Some("the site no longer has a sitemap".to_owned());
         }
-        let kept = match pages.of_sitemaps() {
+        let kept = match pages.sitemap_page_count() {
             0 => String::new(),
             count => format!("; the gate continues to watch the {count} pages that it knows"),
         };
@@ -331,11 +332,11 @@ impl Sites {
     }
 
     /// Returns how much memory the pages of a site's sitemaps may use, in bytes.
-    fn room_for_pages_of(&self, site: &ServedSite) -> usize {
+    fn max_page_memory_of(&self, site: &ServedSite) -> usize {
         let others = self.iter().filter(|other| !std::ptr::eq(*other, site));
         let others =
             others.filter(|other| other.gate.reads_sitemaps()).map(|other| other.gate.pages.memory_of_sitemaps());
-        room_for_pages(self.iter().filter(|site| site.gate.reads_sitemaps()).count(), others)
+        max_page_memory(self.iter().filter(|site| site.gate.reads_sitemaps()).count(), others)
     }
 }
 
@@ -344,7 +345,7 @@ impl Sites {
 /// site is known.
 fn sitemaps_of(site: &ServedSite, hosts: &OwnHosts) -> (Vec<FetchUrl>, Option<FetchUrl>) {
     let mut named: Vec<FetchUrl> = Vec::new();
-    if let Some(live) = site.robots.only() {
+    if let Some(live) = site.robots.single_robots() {
         if let Some(content) = live.with(|snapshot| snapshot.content.clone()) {
             named.extend(hosts.sitemaps_of(content.robots()).0);
         }

@@ -17,10 +17,10 @@ use super::log_events::{self, CommandFlags};
 use super::robots_opener::{PublishListener, RobotsOpener};
 use super::sender_evidence::SenderEvidence;
 use super::served_site::ServedSite;
-use super::site_opener::{SiteOpener, robots_of};
+use super::site_opener::{SiteOpener, open_robots};
 use super::site_robots::LiveSite;
 use super::state_handle::StateHandle;
-use crate::board::{Second, SiteMoment};
+use crate::board::{Second, SiteUpdate};
 use crate::config::{Config, RegistrySources, load_registry, owners};
 use crate::date::rfc3339;
 use crate::fleet::Fleet;
@@ -64,9 +64,9 @@ impl Sites {
         let mut state = StateHandle::open(config).map_err(|error| error.to_string())?;
         state.log_problems(log);
         state.fleet = config.fleet.as_ref().map(|settings| Fleet::open(settings, config.state_dir.as_deref(), log));
-        state.fleet.iter().for_each(Fleet::make_contact);
+        state.fleet.iter().for_each(Fleet::read_at_start);
         let registry = load_registry(&config.registry).map_err(|error| error.to_string())?;
-        let inheritance = Arc::new(Inheritance::kept(state.directory.as_ref(), config));
+        let inheritance = Arc::new(Inheritance::from_state_dir(state.directory.as_ref(), config));
         let mut opener = RobotsOpener::new(config, registry, state, log).inheriting(&inheritance);
         let folder = config.state_dir.as_ref().map(|state| state.join(PUBLISH_FOLDER));
         let turns = opener.state.fleet.clone().map(|fleet| fleet as Arc<dyn Turns>);
@@ -79,23 +79,23 @@ impl Sites {
             let why = opener.state.directory.as_ref().and_then(StateDir::switch_problem);
             let why = why.map(|why| format!(" because the kill switch could not be read ({why})")).unwrap_or_default();
             let message = format!("enforcement is OFF for every site{why}: to switch it on, run `robotsd enforce on`");
-            log.say_at(LogLevel::Warn, LogEvent::Enforcement, message);
+            log.write_message_at(LogLevel::Warn, LogEvent::Enforcement, message);
         }
-        for name in opener.state.switches_of_others(config, &inheritance) {
-            log.say_at(LogLevel::Warn, LogEvent::Enforcement, switch_of_other(&name));
+        for name in opener.state.unused_switches(config, &inheritance) {
+            log.write_message_at(LogLevel::Warn, LogEvent::Enforcement, unused_switch_message(&name));
         }
         let evidence = SenderEvidence::start(config, &opener.registry, log)?;
         let rate_store = renewed_rate_store(None, config, log)?;
         let sites = SiteOpener::new(config, evidence.as_ref(), log, LogPrivacy::new(&config.log));
-        sites.rehearse(&opener, strict)?;
+        sites.check_sites(&opener, strict)?;
         let backends = config.sites.iter().map(|site| sites.backends(site, None)).collect::<Result<Vec<_>, _>>()?;
-        let open = |(site, backends)| Ok(sites.around(site, robots_of(site, &opener, strict)?, backends, None));
+        let open = |(site, backends)| Ok(sites.assemble(site, open_robots(site, &opener, strict)?, backends, None));
         let sites = config.sites.iter().zip(backends).map(open).collect::<Result<Vec<_>, String>>()?;
         for site in sites.iter().filter(|site| inheritance.predecessor(&site.name).is_some()) {
-            log.say(LogEvent::Config, inheritance.arrival(site));
+            log.write_message(LogEvent::Config, inheritance.new_site_message(site));
         }
         let of_clock = opener.state.directory.as_ref().and_then(StateDir::clock_problem);
-        of_clock.into_iter().for_each(|why| log.say_at(LogLevel::Warn, LogEvent::Clock, why));
+        of_clock.into_iter().for_each(|why| log.write_message_at(LogLevel::Warn, LogEvent::Clock, why));
         Ok(Self::new(sites, config, opener, (evidence, rate_store), log, LogPrivacy::new(&config.log)))
     }
 
@@ -109,7 +109,7 @@ impl Sites {
     ) -> Self {
         let (registry, state) = (config.registry.clone(), opener.state.clone());
         let (opener, successor) = (Mutex::new(opener), Mutex::default());
-        let (unasked, has_replicas) = (config.rate_store_unasked, config.has_replicas);
+        let (unasked, has_replicas) = (config.unused_rate_store, config.has_replicas);
         let log = log.clone();
         Self {
             sites,
@@ -143,16 +143,16 @@ impl Sites {
     /// them yet, and stores the hosts for the next start. Blocks.
     pub(crate) fn announce(&self) {
         if let Some(publish) = self.opener().publish {
-            publish.serves(
-                self.iter().flat_map(|site| site.lives().into_iter().map(|live| (site.name.to_string(), live))),
+            publish.mark_served(
+                self.iter().flat_map(|site| site.live_sites().into_iter().map(|live| (site.name.to_string(), live))),
             );
         }
-        self.state.directory.iter().for_each(|state| inheritance::keep(state, &self.hosts()));
+        self.state.directory.iter().for_each(|state| inheritance::save_hosts(state, &self.hosts()));
     }
 
     /// Prevents webhooks from sending requests to these addresses of the admin interface.
-    pub(crate) fn keep_hooks_from(&self, admin: Vec<SocketAddr>) {
-        self.hooks().iter().for_each(|hooks| hooks.keep_from(admin.clone()));
+    pub(crate) fn forbid_hook_addresses(&self, admin: Vec<SocketAddr>) {
+        self.hooks().iter().for_each(|hooks| hooks.set_admin_addresses(admin.clone()));
     }
 
     /// Stops passing new versions to webhooks, because another process passes them from now on.
@@ -170,7 +170,7 @@ impl Sites {
 
     /// Returns the state of each site for the board, and the counts of crawlers since the last
     /// call. Does not wait for files.
-    pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteMoment> {
+    pub(crate) fn board_moments(&self, now: Second) -> impl Iterator<Item = SiteUpdate> {
         let registry = Arc::clone(&self.opener.lock().registry);
         self.iter().filter_map(move |site| site.board_moment(now, &registry))
     }
@@ -192,8 +192,8 @@ impl Sites {
 
     /// Returns every robots.txt, in the order of the config. If the source of a site is a
     /// directory, the site has one robots.txt per host.
-    pub(crate) fn lives(&self) -> impl Iterator<Item = LiveSite> {
-        self.iter().flat_map(ServedSite::lives)
+    pub(crate) fn live_sites(&self) -> impl Iterator<Item = LiveSite> {
+        self.iter().flat_map(ServedSite::live_sites)
     }
 
     /// Returns the robots.txt with this name (`SITE` or `SITE/HOST`), and its site.
@@ -296,7 +296,7 @@ impl Sites {
     /// when these sites replace `before`.
     pub(crate) fn note_moved_hosts(&self, before: &Self) {
         let changed = changed(&before.hosts(), &self.hosts());
-        self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::has_other_hosts);
+        self.iter().filter(|site| changed.contains(&*site.name)).for_each(ServedSite::record_new_hosts);
     }
 
     pub(crate) fn registry_changed(&self) -> Arc<Notify> {
@@ -315,7 +315,7 @@ pub(super) fn hooks_of(config: &Config) -> impl Iterator<Item = (String, SiteHoo
     of_sites.chain([notify])
 }
 
-pub(super) fn switch_of_other(name: &str) -> String {
+pub(super) fn unused_switch_message(name: &str) -> String {
     format!(
         "the state directory contains an off switch for {name:?}, but no site has this name, so the switch has no \
          effect (if the site was renamed, run `robotsd enforce off --site NAME` with its new name)"
@@ -357,7 +357,9 @@ pub(super) fn renewed_rate_store(
     let log = log.clone();
     let changed = move |report: StoreReport| {
         let level = if report.usage == StoreUsage::Used { LogEvent::RateStore.level() } else { LogLevel::Warn };
-        store_message(&report).into_iter().for_each(|message| log.say_at(level, LogEvent::RateStore, message));
+        store_message(&report)
+            .into_iter()
+            .for_each(|message| log.write_message_at(level, LogEvent::RateStore, message));
     };
     let store = SharedRate::start(settings.clone(), changed);
     store
@@ -382,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_that_answer_for_other_hosts_are_found() {
+    fn sites_that_serve_other_hosts_after_a_config_change_are_found() {
         type Hosts = &'static [(&'static str, &'static [&'static str])];
         const CASES: &[(Hosts, Hosts, &str)] = &[
             (&[("a", &["a.test", "b.test"])], &[("a", &["b.test", "a.test"])], ""),

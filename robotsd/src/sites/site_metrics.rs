@@ -30,24 +30,24 @@ impl Sites {
     /// labels of the listeners, indexed by listener number.
     pub(crate) fn write_metrics(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         if let Some(RateStoreReport { state, calls, requests, .. }) = self.rate_store_report() {
-            exposition.holds(&family::RATE_STORE_UP, &[], state == "used");
+            exposition.flag(&family::RATE_STORE_UP, &[], state == "used");
             for (family, counts) in [(&family::RATE_STORE_CALLS, calls), (&family::RATE_STORE_REQUESTS, requests)] {
-                exposition.each_word(family, &[], "result", counts.into_iter().map(|of| (of.kind, of.count)));
+                exposition.samples_by_label(family, &[], "result", counts.into_iter().map(|of| (of.kind, of.count)));
             }
         }
         if self.registry != RegistrySources::default() {
-            exposition.holds(&family::REGISTRY_REJECTED, &[], self.registry_problems().next().is_some());
+            exposition.flag(&family::REGISTRY_REJECTED, &[], self.registry_problems().next().is_some());
         }
         if let Some(identity) = self.identity_report() {
             let confirmed = identity.confirmed_lists();
             let lists = [("confirmed", confirmed), ("unconfirmed", identity.lists.len() - confirmed)];
-            exposition.each_word(&family::IDENTITY_LISTS, &[], "state", lists);
+            exposition.samples_by_label(&family::IDENTITY_LISTS, &[], "state", lists);
         }
         let hooks = self.hooks();
         let notify = hooks.iter().flat_map(|hooks| hooks.status("", ""));
         write_hooks(exposition, &family::NOTIFICATIONS, &[], notify);
         for site in self.iter() {
-            for live in site.lives() {
+            for live in site.live_sites() {
                 live.write_metrics(exposition, site.settings.robots.kind());
                 let status: Vec<_> = hooks.iter().flat_map(|hooks| hooks.status(&site.name, &live.name)).collect();
                 write_pending(exposition, &live.name, &status);
@@ -77,7 +77,7 @@ fn write_hooks(
     }
     for (target, (delivered, given_up)) in counts {
         let outcomes = [("delivered", delivered), ("given-up", given_up)];
-        exposition.each_word(family, &[of, &[("target", &*target)]].concat(), "outcome", outcomes);
+        exposition.samples_by_label(family, &[of, &[("target", &*target)]].concat(), "outcome", outcomes);
     }
 }
 
@@ -87,7 +87,7 @@ fn write_pending(exposition: &mut Exposition, site: &str, hooks: &[HookStatus]) 
         *targets.entry(&report.target).or_default() |= matches!(&*report.state, "sending" | "failed");
     }
     for (target, is_pending) in targets {
-        exposition.holds(&family::PUBLISH_PENDING, &[("site", site), ("target", target)], is_pending);
+        exposition.flag(&family::PUBLISH_PENDING, &[("site", site), ("target", target)], is_pending);
     }
 }
 
@@ -102,11 +102,11 @@ impl ServedSite {
     fn write_requests(&self, exposition: &mut Exposition, listeners: &[Arc<str>]) {
         let totals = self.outcomes.totals();
         let site = ("site", &*self.name);
-        let faults = self.lives().iter().map(|live| live.robots.status().faults).sum();
+        let faults = self.live_sites().iter().map(|live| live.robots.status().faults).sum();
         let outcomes = RequestOutcome::ALL.map(RequestOutcome::as_str).into_iter().zip(totals.decisions);
-        exposition.each_word(&family::DECISIONS, &[site], "outcome", outcomes.chain([("failed", faults)]));
+        exposition.samples_by_label(&family::DECISIONS, &[site], "outcome", outcomes.chain([("failed", faults)]));
         exposition.sample(&family::QUESTIONS_WITHOUT_USER_AGENT, &[site], totals.without_agent);
-        let kept: u64 = self.lives().iter().map(|live| live.robots.status().kept_fields).sum();
+        let kept: u64 = self.live_sites().iter().map(|live| live.robots.status().kept_fields).sum();
         exposition.sample(&family::FIELDS_KEPT, &[site], kept);
         for (crawler, counts) in &totals.crawlers.requests {
             for ((outcome, identity), count) in counts {
@@ -135,14 +135,14 @@ impl ServedSite {
         let Some(origins) = self.backend.as_ref().and_then(BackendSource::origins) else { return };
         for server in origins.status() {
             let labels = [("site", &*self.name), ("address", &*server.server)];
-            exposition.holds(&family::UPSTREAM_HEALTHY, &labels, server.outage.is_none());
+            exposition.flag(&family::UPSTREAM_HEALTHY, &labels, server.outage.is_none());
             let connections = server.connections.into_iter().map(|(state, count)| (state.as_str(), count));
-            exposition.each_word(&family::UPSTREAM_CONNECTIONS, &labels, "state", connections);
+            exposition.samples_by_label(&family::UPSTREAM_CONNECTIONS, &labels, "state", connections);
         }
         let failures = origins.failures();
         let failures = failures.iter().map(|(kind, count)| (kind.as_str(), *count));
         let outcomes = [("answered", origins.answered_requests())].into_iter().chain(failures);
-        exposition.each_word(&family::UPSTREAM_REQUESTS, &[("site", &*self.name)], "outcome", outcomes);
+        exposition.samples_by_label(&family::UPSTREAM_REQUESTS, &[("site", &*self.name)], "outcome", outcomes);
     }
 }
 
@@ -172,12 +172,12 @@ impl LiveSite {
         exposition.sample(&family::SITE_INFO, &[site, ("hash", &hash), ("mode", mode), ("source", source)], 1);
         exposition.state(&family::SITE_STATE, &[site], &STATES, status.condition().as_str());
         let is_enforced = content.is_some() && status.enforcement == Enforcement::On;
-        exposition.holds(&family::SITE_ENFORCED, &[site], is_enforced);
-        exposition.holds(&family::SITE_PENDING, &[site], status.pending.as_ref().is_some());
+        exposition.flag(&family::SITE_ENFORCED, &[site], is_enforced);
+        exposition.flag(&family::SITE_PENDING, &[site], status.pending.as_ref().is_some());
         if let Some(content) = content {
-            exposition.moment(&family::SITE_PUBLISHED, &[site], status.since);
+            exposition.timestamp(&family::SITE_PUBLISHED, &[site], status.since);
             let findings = Severity::ALL.map(|severity| (severity.as_str(), content.report().count(severity)));
-            exposition.each_word(&family::SITE_FINDINGS, &[site], "severity", findings);
+            exposition.samples_by_label(&family::SITE_FINDINGS, &[site], "severity", findings);
         }
         for reload in self.counts.report() {
             let labels = [site, ("cause", &*reload.cause), ("outcome", &*reload.outcome)];

@@ -64,7 +64,7 @@ impl<'a> SiteOpener<'a> {
             let limits = UpstreamLimits { connections: max, address_connections: max, ..limits.clone() };
             let settings = Backend::Upstreams(settings.origins.clone());
             let server = open(&settings, &limits, known.map(|known| &known.server))?;
-            let places = match known.filter(|known| known.server.is(&server)) {
+            let places = match known.filter(|known| known.server.has_same_servers(&server)) {
                 Some(known) => Arc::clone(&known.places),
                 None => Arc::new(Semaphore::new(max.get())),
             };
@@ -77,27 +77,27 @@ impl<'a> SiteOpener<'a> {
     /// Checks that all sites can be opened. The check comes before anything is logged or saved, so
     /// that a failed start changes nothing. As a consequence of the check, required sources are
     /// read twice, and directories are listed twice.
-    pub(super) fn rehearse(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
+    pub(super) fn check_sites(&self, opener: &RobotsOpener, strict: bool) -> Result<(), String> {
         let sites = &self.config.sites;
-        let must_be_there = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
+        let is_required = |site: &SiteConfig| strict || site.when_missing == WhenMissing::Fail;
         // A single site needs no check: if opening it fails, no other site has been published.
         if sites.len() < 2 {
             return Ok(());
         }
-        let reading = opener.for_rehearsal(StateHandle::read_only(self.config));
+        let reading = opener.for_dry_run(StateHandle::read_only(self.config));
         sites.iter().try_for_each(|site| {
             let is_listed = matches!(site.robots, RobotsSource::Directory { .. });
-            if is_listed || must_be_there(site) {
-                robots_of(site, &reading, strict).map(drop)
+            if is_listed || is_required(site) {
+                open_robots(site, &reading, strict).map(drop)
             } else {
-                gate_of(site, &reading).map(drop)
+                open_gate(site, &reading).map(drop)
             }
         })
     }
 
     /// Creates a site from its open robots.txt and backends. The site shares the counters of
     /// `before`. If the site is new, its problems are logged.
-    pub(super) fn around(
+    pub(super) fn assemble(
         &self,
         site: &SiteConfig,
         (gate, robots): (GateSettings, Arc<SiteRobots>),
@@ -108,9 +108,9 @@ impl<'a> SiteOpener<'a> {
         let name: SiteName = Arc::from(&*site.name);
         if before.is_none() {
             if let Some(problem) = robots.watch_problem() {
-                log.say_of(&name, LogEvent::Watch.level(), LogEvent::Watch, format!("{name}: {problem}"));
+                log.write_site_message(&name, LogEvent::Watch.level(), LogEvent::Watch, format!("{name}: {problem}"));
             }
-            for LiveSite { name, robots, .. } in robots.lives(&name, &[]) {
+            for LiveSite { name, robots, .. } in robots.live_sites(&name, &[]) {
                 if robots.status().switch == Enforcement::Off {
                     log_events::switched_off(log, &name);
                 }
@@ -141,26 +141,26 @@ impl<'a> SiteOpener<'a> {
 
 /// Opens the robots.txt and the gate of a site when the process starts. If `strict` is set, an
 /// unusable robots.txt is an error.
-pub(super) fn robots_of(
+pub(super) fn open_robots(
     site: &SiteConfig,
     opener: &RobotsOpener,
     strict: bool,
 ) -> Result<(GateSettings, Arc<SiteRobots>), String> {
     let when_missing = if strict { WhenMissing::Fail } else { site.when_missing };
-    let (settings, gate) = gate_of(site, opener)?;
+    let (settings, gate) = open_gate(site, opener)?;
     let robots = opener.open(site, opener.site_settings(site, gate), when_missing);
     let robots = robots.map_err(|message| format!("site {:?}: {message}", site.name))?;
     if strict {
         // Opening a directory succeeds even if its files are unusable.
-        let lives = robots.lives(&site.name, &[]);
-        if let Some(live) = lives.iter().find(|live| live.robots.snapshot().content.is_none()) {
+        let live_sites = robots.live_sites(&site.name, &[]);
+        if let Some(live) = live_sites.iter().find(|live| live.robots.snapshot().content.is_none()) {
             return Err(format!("site {:?}: {}", live.name, live.robots.status().last_reload));
         }
     }
     Ok((settings, robots))
 }
 
-fn gate_of(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
+fn open_gate(site: &SiteConfig, opener: &RobotsOpener) -> Result<(GateSettings, Gate), String> {
     let settings = opener.gate_settings(site, None);
     let gate = settings.gate(&opener.registry).map_err(|message| format!("site {:?}: {message}", site.name))?;
     Ok((settings, gate))

@@ -44,9 +44,9 @@ pub(super) struct SitePages {
     notes: Mutex<BTreeMap<NoteAbout, String>>,
     /// Previous number of pages of each list, by the name of the list. While a list has less than
     /// half of its previous pages, the number is not updated.
-    whole: Mutex<BTreeMap<String, usize>>,
+    previous_counts: Mutex<BTreeMap<String, usize>>,
     /// Memory that the pages of the sitemaps use, in bytes.
-    held: AtomicUsize,
+    sitemap_bytes: AtomicUsize,
     due: Mutex<Instant>,
     /// The lock is held while the sitemaps are read.
     reading: Arc<tokio::sync::Mutex<()>>,
@@ -72,8 +72,8 @@ impl SitePages {
             watched: WatchedPages::default(),
             urls: Mutex::default(),
             notes: Mutex::default(),
-            whole: Mutex::default(),
-            held: AtomicUsize::new(0),
+            previous_counts: Mutex::default(),
+            sitemap_bytes: AtomicUsize::new(0),
             due: Mutex::new(Instant::now() + FIRST),
             reading: Arc::default(),
             log: log.clone(),
@@ -81,9 +81,9 @@ impl SitePages {
     }
 
     /// Returns a copy of the pages for a new site that inherits from this site.
-    pub(super) fn of_heir(&self, site: &str) -> Self {
+    pub(super) fn for_heir(&self, site: &str) -> Self {
         let (watched, urls) = (self.watched.copied(), Mutex::new(self.urls.lock().clone()));
-        Self { watched, urls, held: self.memory_of_sitemaps().into(), ..Self::new(site, &self.log) }
+        Self { watched, urls, sitemap_bytes: self.memory_of_sitemaps().into(), ..Self::new(site, &self.log) }
     }
 
     /// Sets the pages from the operator's list of URLs. `file` is the file name of the list.
@@ -104,23 +104,23 @@ impl SitePages {
     /// Sets the pages of the sitemaps. `listed` is the number of pages in the sitemaps, which is
     /// larger than the length of `pages` if the memory limit was reached.
     pub(super) fn set_sitemaps(&self, pages: Vec<Page>, listed: usize) {
-        self.held.store(memory_of_pages(&pages), Ordering::Relaxed);
+        self.sitemap_bytes.store(memory_of_pages(&pages), Ordering::Relaxed);
         self.compare(NoteAbout::SitemapsLost, OF_SITEMAPS, listed);
         self.set(OF_SITEMAPS, pages);
     }
 
     pub(super) fn drop_sitemaps(&self) {
-        self.held.store(0, Ordering::Relaxed);
+        self.sitemap_bytes.store(0, Ordering::Relaxed);
         self.watched.set(OF_SITEMAPS, []);
         self.forget([NoteAbout::Sitemaps, NoteAbout::SitemapsLost]);
     }
 
     /// Returns the memory that the pages of the sitemaps use, in bytes.
     pub(super) fn memory_of_sitemaps(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
+        self.sitemap_bytes.load(Ordering::Relaxed)
     }
 
-    pub(super) fn of_sitemaps(&self) -> usize {
+    pub(super) fn sitemap_page_count(&self) -> usize {
         self.count_of(OF_SITEMAPS)
     }
 
@@ -145,8 +145,8 @@ impl SitePages {
     /// only few pages could let harmful versions pass. The note is removed when the list has half
     /// of the previous pages again, or when a reload is requested.
     fn compare(&self, about: NoteAbout, of: &str, count: usize) {
-        let mut whole = self.whole.lock();
-        let had = whole.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
+        let mut previous_counts = self.previous_counts.lock();
+        let had = previous_counts.entry(of.to_owned()).or_insert_with(|| self.count_of(of));
         let is_lost = count.saturating_mul(2) < *had;
         if !is_lost {
             *had = count;
@@ -158,7 +158,7 @@ impl SitePages {
                  missing pages: if they were removed on purpose, run `robotsd reload`"
             )
         });
-        drop(whole);
+        drop(previous_counts);
         self.note(about, note);
     }
 
@@ -195,7 +195,7 @@ impl SitePages {
 
     fn say(&self, level: LogLevel, message: &str) {
         let Self { site, log, .. } = self;
-        log.say_of(site, level, LogEvent::Gate, format!("{site}: {message}"));
+        log.write_site_message(site, level, LogEvent::Gate, format!("{site}: {message}"));
     }
 
     pub(super) fn notes(&self) -> Vec<String> {
@@ -230,8 +230,8 @@ impl SitePages {
 
     /// Makes a new read of the sitemaps due immediately. Also forgets how many pages each list
     /// contained before, so that shorter lists are accepted.
-    pub(super) fn renew(&self) {
-        self.whole.lock().clear();
+    pub(super) fn request_read(&self) {
+        self.previous_counts.lock().clear();
         self.forget([NoteAbout::UrlsLost, NoteAbout::SitemapsLost]);
         *self.due.lock() = Instant::now();
     }
@@ -251,7 +251,7 @@ const MAX_BYTES_OF_SITE: usize = 8 << 20;
 /// that each other site uses. Half of the total is divided evenly among `sites` sites, so that some
 /// memory is left for sites that are read late. The other half of the total goes to sites that need
 /// more, on a first-come, first-served basis.
-pub(super) fn room_for_pages(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
+pub(super) fn max_page_memory(sites: usize, of_others: impl Iterator<Item = usize>) -> usize {
     let half = MAX_BYTES_OF_ALL / 2;
     let share = half / sites.max(1);
     let taken: usize = of_others.map(|bytes| bytes.saturating_sub(share)).sum();
@@ -323,24 +323,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pages_of_a_site_that_goes_on_from_another_are_kept_apart() {
-        let before = SitePages::new("a", &Log::nowhere());
+    fn a_successor_site_inherits_a_separate_copy_of_the_pages() {
+        let before = SitePages::new("a", &Log::without_output());
         before.set_sitemaps(vec![Page::new("/x")], 1);
-        let heir = before.of_heir("b");
-        assert_eq!(heir.of_sitemaps(), 1);
+        let heir = before.for_heir("b");
+        assert_eq!(heir.sitemap_page_count(), 1);
         heir.set_sitemaps(Vec::new(), 0);
-        assert_eq!((before.of_sitemaps(), heir.of_sitemaps()), (1, 0));
+        assert_eq!((before.sitemap_page_count(), heir.sitemap_page_count()), (1, 0));
     }
 
     #[test]
-    fn sites_that_take_all_they_may_stay_within_the_whole_and_leave_the_others_a_share() {
+    fn the_pages_of_all_sites_stay_within_the_total_and_each_site_has_a_share() {
         for sites in [1, 3, 10, 1000] {
             let mut taken = vec![0; sites];
             // In later rounds, the limit of each site must stay the same.
             for round in 0..3 {
                 for site in 0..sites {
                     let others = taken.iter().enumerate().filter(|(other, _)| *other != site).map(|(_, bytes)| *bytes);
-                    let room = room_for_pages(sites, others);
+                    let room = max_page_memory(sites, others);
                     assert!(room >= MAX_BYTES_OF_ALL / 2 / sites.max(2), "{site} of {sites}: {room}");
                     assert!(round == 0 || room == taken[site], "{site} of {sites}: {room} after {}", taken[site]);
                     taken[site] = room;
@@ -348,12 +348,12 @@ mod tests {
             }
             assert!(taken.iter().sum::<usize>() <= MAX_BYTES_OF_ALL);
         }
-        let found = room_for_pages(1000, std::iter::repeat_n(1000, 999));
+        let found = max_page_memory(1000, std::iter::repeat_n(1000, 999));
         assert_eq!(found, MAX_BYTES_OF_SITE, "small sites leave memory to others");
     }
 
     #[test]
-    fn pages_are_there_again_after_a_restart() {
+    fn the_saved_pages_of_a_site_are_loaded_after_a_restart() {
         let state = tempfile::tempdir().unwrap();
         let saved = SavedPages::of(Some(state.path()), "../shop");
         assert_eq!(saved.load(), []);

@@ -39,7 +39,7 @@ impl Sites {
             // Unanswered requests are counted per site, not per host, so their number is reported
             // only with the first robots.txt of the site.
             let (name, mut unanswered) = (site.name.clone(), site.unanswered());
-            site.lives().into_iter().map(move |live| {
+            site.live_sites().into_iter().map(move |live| {
                 let mut report = live.report(flags);
                 if let Some(parts) = &parts {
                     report.append = parts.report();
@@ -56,7 +56,7 @@ impl Sites {
     }
 
     pub(crate) fn notify_report(&self) -> (Vec<PublishHookReport>, Vec<String>) {
-        let status = self.hooks().map(|hooks| hooks.notifying()).unwrap_or_default();
+        let status = self.hooks().map(|hooks| hooks.notify_status()).unwrap_or_default();
         let reports: Vec<_> = status.into_iter().map(|status| status.report).collect();
         let problem = |of: &PublishHookReport| {
             let event = of.version.as_ref()?;
@@ -93,12 +93,12 @@ impl Sites {
         let has_none = |live: &LiveSite| live.robots.with(|snapshot| snapshot.content.is_none());
         let mut without = Vec::new();
         for site in self.iter() {
-            let lives = site.lives();
-            if lives.is_empty() {
+            let live_sites = site.live_sites();
+            if live_sites.is_empty() {
                 without.push(WithoutRobots::new(site.name.to_string(), None));
             }
-            let lives = lives.into_iter().filter(has_none);
-            without.extend(lives.map(|live| WithoutRobots::new(live.name, live.robots.status().pending.as_ref())));
+            let live_sites = live_sites.into_iter().filter(has_none);
+            without.extend(live_sites.map(|live| WithoutRobots::new(live.name, live.robots.status().pending.as_ref())));
         }
         without
     }
@@ -207,7 +207,7 @@ impl LiveSite {
             fetch: status.fetch.as_ref().map(fetching),
             append: Vec::new(),
             on_publish: Vec::new(),
-            next: log_events::for_site(&self.name, &snapshot, &status, flags),
+            next: log_events::next_steps(&self.name, &snapshot, &status, flags),
             watched_pages: self.pages.as_deref().map(SitePages::report),
             problems: {
                 let waits = status.pending.as_ref().filter(|_| status.live.is_none());
@@ -346,7 +346,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn engines_that_a_refusing_site_tags_are_named_with_the_site() {
+    fn search_engines_that_a_refusing_site_only_tags_are_listed_with_the_site() {
         let refusing = || Policy::builder().mode(Mode::Refuse);
         let (plain, none) =
             (refusing().build(), refusing().with_override(Override::index_engines(Mode::Refuse)).build());

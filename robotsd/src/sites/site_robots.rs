@@ -63,10 +63,10 @@ impl SiteRobots {
     /// Returns the lock for reading the robots.txt again. Returns `None` for a directory, because
     /// its files may be read concurrently.
     pub(super) fn reload_order(&self) -> Option<Arc<tokio::sync::Mutex<()>>> {
-        self.only().map(|_| Arc::clone(&self.order))
+        self.single_robots().map(|_| Arc::clone(&self.order))
     }
 
-    pub(super) fn lives(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
+    pub(super) fn live_sites(&self, site: &str, hosts: &[String]) -> Vec<LiveSite> {
         match &self.kind {
             RobotsKind::One(robots, counts) => {
                 let (robots, counts) = (robots.clone(), counts.clone());
@@ -82,7 +82,7 @@ impl SiteRobots {
         }
     }
 
-    pub(super) fn only(&self) -> Option<&LiveRobots> {
+    pub(super) fn single_robots(&self) -> Option<&LiveRobots> {
         match &self.kind {
             RobotsKind::One(robots, _) => Some(robots),
             RobotsKind::Directory { .. } => None,
@@ -98,20 +98,20 @@ impl SiteRobots {
     }
 
     pub(super) fn former(&self) -> FormerSite {
-        self.lives("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
+        self.live_sites("", &[]).into_iter().map(|live| (live.name, live.robots.remembered())).collect()
     }
 
     /// Copies the states of kill switches, and the times when live versions were published, from
     /// the robots.txt that this robots.txt replaces. For a new host, enforcement is switched off if
     /// enforcement is off for all previous hosts. Blocks while it writes to the state directory.
-    pub(super) fn go_on_from(&self, before: &Self) {
+    pub(super) fn copy_state_from(&self, before: &Self) {
         let before: HashMap<_, _> = before
-            .lives("", &[])
+            .live_sites("", &[])
             .into_iter()
             .map(|live| (live.name, (live.robots.status().switch, live.robots)))
             .collect();
         let was_off = !before.is_empty() && before.values().all(|(switch, _)| *switch == Enforcement::Off);
-        for LiveSite { name, robots, .. } in self.lives("", &[]) {
+        for LiveSite { name, robots, .. } in self.live_sites("", &[]) {
             let own = robots.status().switch;
             let switch = match before.get(&name) {
                 Some((switch, before)) => {

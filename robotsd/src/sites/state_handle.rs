@@ -30,7 +30,7 @@ pub(crate) struct StateHandle {
     /// The fleet of this process, whose kill switches also disable enforcement.
     pub(crate) fleet: Option<Arc<Fleet>>,
     /// For each site name, every robots.txt that the kill switch of that name affects.
-    sites: Arc<Mutex<HashMap<String, Arc<Joined>>>>,
+    sites: Arc<Mutex<HashMap<String, Arc<RegisteredRobots>>>>,
 }
 
 impl StateHandle {
@@ -46,8 +46,8 @@ impl StateHandle {
 
     pub(super) fn log_problems(&self, log: &Log) {
         if let Some(directory) = &self.directory {
-            directory.problems().into_iter().for_each(|problem| log.say(LogEvent::State, problem));
-            directory.on_event(log_events::problem(log.clone(), LogEvent::State));
+            directory.problems().into_iter().for_each(|problem| log.write_message(LogEvent::State, problem));
+            directory.on_event(log_events::problem_observer(log.clone(), LogEvent::State));
         }
     }
 
@@ -69,19 +69,19 @@ impl StateHandle {
             Some(state) => builder.state(state, name),
             None => builder.kill_switch(&self.all),
         };
-        self.fleet.iter().fold(builder, |builder, fleet| fleet.join(builder, name))
+        self.fleet.iter().fold(builder, |builder, fleet| fleet.add_kill_switches(builder, name))
     }
 
     /// Connects a robots.txt to the kill switch of its site. If the previous robots.txt of the site
-    /// still exists, copies its state with [`SiteRobots::go_on_from`]. Blocks.
-    pub(super) fn join(&self, site: &str, robots: &Arc<SiteRobots>) {
-        let joined = self.joined(site);
-        let mut joined = joined.lock();
-        joined.retain(|other| other.strong_count() > 0);
-        if let Some(before) = joined.last().and_then(Weak::upgrade) {
-            robots.go_on_from(&before);
+    /// still exists, copies its state with [`SiteRobots::copy_state_from`]. Blocks.
+    pub(super) fn register(&self, site: &str, robots: &Arc<SiteRobots>) {
+        let registered = self.registered(site);
+        let mut registered = registered.lock();
+        registered.retain(|other| other.strong_count() > 0);
+        if let Some(before) = registered.last().and_then(Weak::upgrade) {
+            robots.copy_state_from(&before);
         }
-        joined.push(Arc::downgrade(robots));
+        registered.push(Arc::downgrade(robots));
     }
 
     pub(super) fn switch(&self) -> Enforcement {
@@ -90,7 +90,7 @@ impl StateHandle {
 
     /// Returns the sites whose off switch in the state directory has no effect, because the config
     /// does not contain them and no new site inherits from them. Reads the state directory.
-    pub(super) fn switches_of_others(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
+    pub(super) fn unused_switches(&self, config: &Config, inheritance: &Inheritance) -> Vec<String> {
         let Some(directory) = &self.directory else { return Vec::new() };
         // `is_of` also matches the hosts of a site with a folder (`SITE/HOST`).
         let is_known =
@@ -106,7 +106,7 @@ impl StateHandle {
     ///
     /// Returns an error if the state directory could not be written. Even then, the switch has
     /// changed.
-    pub(super) fn turn(&self, to: Enforcement) -> Result<(), StateError> {
+    pub(super) fn set_switch(&self, to: Enforcement) -> Result<(), StateError> {
         match &self.directory {
             Some(state) => state.set_enforcement(to),
             None => {
@@ -123,14 +123,14 @@ impl StateHandle {
     /// Returns an error if the state directory could not be written. Even then, the switch has
     /// changed.
     pub(super) fn set_site_switch(&self, site: &str, name: &str, to: Enforcement) -> Result<(), StateError> {
-        let joined = self.joined(site);
-        let joined = joined.lock();
-        let lives = joined.iter().filter_map(Weak::upgrade).flat_map(|robots| robots.lives(site, &[]));
-        let turned = lives.filter(|live| live.name == name).map(|live| live.robots.set_enforcement(to));
+        let registered = self.registered(site);
+        let registered = registered.lock();
+        let live_sites = registered.iter().filter_map(Weak::upgrade).flat_map(|robots| robots.live_sites(site, &[]));
+        let turned = live_sites.filter(|live| live.name == name).map(|live| live.robots.set_enforcement(to));
         turned.fold(Ok(()), Result::and)
     }
 
-    fn joined(&self, site: &str) -> Arc<Joined> {
+    fn registered(&self, site: &str) -> Arc<RegisteredRobots> {
         let mut sites = self.sites.lock();
         sites.entry(site.to_owned()).or_default().clone()
     }
@@ -141,4 +141,4 @@ impl StateHandle {
 ///
 /// If a new config changes the source of a site, the list has two entries until the sites are
 /// swapped. So a change to the switch is not lost during the swap.
-type Joined = Mutex<Vec<Weak<SiteRobots>>>;
+type RegisteredRobots = Mutex<Vec<Weak<SiteRobots>>>;

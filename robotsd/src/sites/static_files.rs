@@ -41,7 +41,7 @@ pub(crate) struct OpenFile {
 /// Metadata of a file. A modification time that HTTP cannot express is left out, because `ServeDir`
 /// would panic.
 #[derive(Debug)]
-pub(crate) struct Dated(std::fs::Metadata);
+pub(crate) struct HttpMetadata(std::fs::Metadata);
 
 pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
     let folder = ServedFolder { base: Path::new(".").join(&files.root), dotfiles: files.dotfiles };
@@ -49,7 +49,7 @@ pub(super) fn serve(files: &StaticFiles) -> ServeFiles {
 }
 
 impl ServedFolder {
-    fn serves(&self, path: &Path) -> bool {
+    fn is_served(&self, path: &Path) -> bool {
         let Ok(inside) = path.strip_prefix(&self.base) else { return false };
         self.dotfiles == Dotfiles::Serve || inside.components().enumerate().all(|(depth, part)| is_plain(part, depth))
     }
@@ -62,54 +62,54 @@ fn is_plain(part: Component<'_>, depth: usize) -> bool {
     !name.as_encoded_bytes().starts_with(b".") || depth == 0 && name == WELL_KNOWN
 }
 
-fn hidden<T>() -> io::Result<T> {
+fn not_found<T>() -> io::Result<T> {
     Err(io::ErrorKind::NotFound.into())
 }
 
 /// Converts an error to "not found" if no regular file can have this path, for example because the
 /// path is too long. Clients can send any path.
-fn or_hidden(error: io::Error) -> io::Error {
+fn or_not_found(error: io::Error) -> io::Error {
     let is_nowhere = matches!(error.raw_os_error(), Some(libc::ENAMETOOLONG | libc::ELOOP));
     if is_nowhere || error.kind() == io::ErrorKind::InvalidInput { io::ErrorKind::NotFound.into() } else { error }
 }
 
 impl Backend for ServedFolder {
     type File = OpenFile;
-    type Metadata = Dated;
+    type Metadata = HttpMetadata;
     type OpenFuture = Pin<Box<dyn Future<Output = io::Result<OpenFile>> + Send>>;
-    type MetadataFuture = Pin<Box<dyn Future<Output = io::Result<Dated>> + Send>>;
+    type MetadataFuture = Pin<Box<dyn Future<Output = io::Result<HttpMetadata>> + Send>>;
 
     fn open(&self, path: PathBuf) -> Self::OpenFuture {
-        if !self.serves(&path) {
-            return Box::pin(ready(hidden()));
+        if !self.is_served(&path) {
+            return Box::pin(ready(not_found()));
         }
         Box::pin(async move {
             match spawn_blocking(move || files::open(&path)).await? {
                 Ok((file, metadata)) => Ok(OpenFile { file: file.into(), metadata }),
-                Err(error) => Err(or_hidden(error)),
+                Err(error) => Err(or_not_found(error)),
             }
         })
     }
 
     fn metadata(&self, path: PathBuf) -> Self::MetadataFuture {
-        if !self.serves(&path) {
-            return Box::pin(ready(hidden()));
+        if !self.is_served(&path) {
+            return Box::pin(ready(not_found()));
         }
         Box::pin(async move {
-            let found = tokio::fs::metadata(path).await.map_err(or_hidden)?;
-            if found.is_file() || found.is_dir() { Ok(Dated(found)) } else { hidden() }
+            let found = tokio::fs::metadata(path).await.map_err(or_not_found)?;
+            if found.is_file() || found.is_dir() { Ok(HttpMetadata(found)) } else { not_found() }
         })
     }
 }
 
-impl Metadata for Dated {
+impl Metadata for HttpMetadata {
     fn is_dir(&self) -> bool {
         self.0.is_dir()
     }
 
     fn modified(&self) -> io::Result<SystemTime> {
         let modified = self.0.modified()?;
-        if date::is_sayable(modified) { Ok(modified) } else { Err(io::ErrorKind::Unsupported.into()) }
+        if date::is_supported(modified) { Ok(modified) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
     fn len(&self) -> u64 {
@@ -118,11 +118,11 @@ impl Metadata for Dated {
 }
 
 impl File for OpenFile {
-    type Metadata = Dated;
-    type MetadataFuture<'a> = Ready<io::Result<Dated>>;
+    type Metadata = HttpMetadata;
+    type MetadataFuture<'a> = Ready<io::Result<HttpMetadata>>;
 
     fn metadata(&self) -> Self::MetadataFuture<'_> {
-        ready(Ok(Dated(self.metadata.clone())))
+        ready(Ok(HttpMetadata(self.metadata.clone())))
     }
 }
 
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_and_folders_with_a_dot_are_served_only_where_that_is_asked_for() {
+    async fn dotfiles_other_than_well_known_are_served_only_if_configured() {
         const HIDDEN: &[&str] = &[
             ".env",
             ".git/config",
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_root_may_itself_be_in_a_folder_with_a_dot() {
+    async fn the_root_may_be_inside_a_folder_whose_name_begins_with_a_dot() {
         let folder = site(&[".site/public/index.html", ".site/public/.env"]);
         let files = serving(&folder.path().join(".site/./public"), Dotfiles::Hide);
         assert_eq!(status(&files, "/").await, 200);
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_date_that_http_does_not_have_is_left_out() {
+    async fn a_modification_date_that_http_cannot_express_is_omitted() {
         let folder = site(&["file"]);
         let files = serving(folder.path(), Dotfiles::Hide);
         let file = fs::File::options().write(true).open(folder.path().join("file")).unwrap();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn symbolic_links_are_followed_also_out_of_the_root() {
+    async fn symbolic_links_are_followed_even_outside_the_root() {
         use std::os::unix::fs::symlink;
         let folder = site(&["outside/page", "root/.hidden/page"]);
         let root = folder.path().join("root");

@@ -26,7 +26,7 @@ use tokio::task::{JoinHandle, spawn_blocking, spawn_local};
 use tokio::time::timeout;
 
 use super::settings::{StoreNodes, StoreSettings};
-use crate::render::cut;
+use crate::render::truncated;
 
 /// Minimum time limit for connecting, including TLS and login.
 const CONNECT: Duration = Duration::from_millis(250);
@@ -64,7 +64,7 @@ impl StoreConnection {
             let (settings, info, probe) = (settings.clone(), info.clone(), probe.clone());
             let tried = async move {
                 let connection = Self::open(&settings, vec![info], address, hint).await?;
-                if !connection.mends_itself() {
+                if !connection.reconnects_itself() {
                     probe(connection.clone()).await?;
                 }
                 Ok::<_, String>(connection)
@@ -74,7 +74,7 @@ impl StoreConnection {
         let mut problems = Vec::new();
         for (address, tried) in tries.collect::<Vec<_>>() {
             match tried.await.unwrap_or_else(|_| Err("no connection".to_owned())) {
-                Ok(connection) => return connection.noted(settings, addresses).await,
+                Ok(connection) => return connection.remember_nodes(settings, addresses).await,
                 Err(why) if is_address => problems.push(why),
                 Err(why) => problems.push(format!("{address}: {why}")),
             }
@@ -82,7 +82,7 @@ impl StoreConnection {
         if let (Some(&address), false) = (addresses.known.first(), addresses.nodes.is_empty())
             && let Ok(connection) = Self::open(settings, addresses.nodes.clone(), address, "").await
         {
-            return connection.noted(settings, addresses).await;
+            return connection.remember_nodes(settings, addresses).await;
         }
         Err(problems.join("; "))
     }
@@ -98,10 +98,10 @@ impl StoreConnection {
         let most = 2 * connect_time(settings);
         let late =
             |_| Err(format!("no connection to the server could be opened within {limit} ms", limit = most.as_millis()));
-        timeout(most, Self::opening(settings, servers, address, hint)).await.unwrap_or_else(late)
+        timeout(most, Self::open_without_timeout(settings, servers, address, hint)).await.unwrap_or_else(late)
     }
 
-    async fn opening(
+    async fn open_without_timeout(
         settings: &StoreSettings,
         servers: Vec<ConnectionInfo>,
         address: SocketAddr,
@@ -151,7 +151,11 @@ impl StoreConnection {
     }
 
     /// Records for the next connection that the store has replied, and which nodes its cluster has.
-    async fn noted(mut self, settings: &StoreSettings, addresses: &mut StoreAddresses) -> Result<Self, String> {
+    async fn remember_nodes(
+        mut self,
+        settings: &StoreSettings,
+        addresses: &mut StoreAddresses,
+    ) -> Result<Self, String> {
         if matches!(self, Self::Cluster(_)) {
             let ranges = self.query(redis::cmd("CLUSTER").arg("SLOTS")).await;
             addresses.nodes = nodes(ranges.map_err(|error| describe(&error, settings))?, &settings.info()?);
@@ -160,7 +164,7 @@ impl StoreConnection {
         Ok(self)
     }
 
-    pub(crate) const fn mends_itself(&self) -> bool {
+    pub(crate) const fn reconnects_itself(&self) -> bool {
         matches!(self, Self::Cluster(_))
     }
 
@@ -241,7 +245,7 @@ const MAX_ADDRESSES: usize = 4;
 /// Function that resolves a host and port to addresses. It may block.
 pub(crate) type AddressLookup = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
 
-pub(crate) fn of_system(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+pub(crate) fn system_lookup(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
     (host, port).to_socket_addrs().map(Iterator::collect)
 }
 
@@ -332,7 +336,7 @@ pub(crate) enum StoreProblem {
 
 impl StoreProblem {
     /// Returns the problem for a reply that the script cannot have returned.
-    pub(crate) fn garbage() -> Self {
+    pub(crate) fn invalid_reply() -> Self {
         Self::Broken("the answer is not from a store: another service answers at this address".to_owned())
     }
 
@@ -436,7 +440,7 @@ fn shown(text: &str, settings: &StoreSettings) -> String {
     for secret in settings.secrets() {
         text = text.replace(&secret, "***");
     }
-    cut(&text, MAX_SHOWN_LENGTH)
+    truncated(&text, MAX_SHOWN_LENGTH)
 }
 
 #[cfg(test)]
@@ -449,7 +453,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[tokio::test(start_paused = true)]
-    async fn what_a_name_stood_for_is_tried_while_it_cannot_be_resolved() {
+    async fn the_last_known_addresses_are_tried_while_a_name_cannot_be_resolved() {
         let asked = Arc::new(AtomicU32::new(0));
         let (release, released) = std::sync::mpsc::channel::<()>();
         let released = parking_lot::Mutex::new(released);
@@ -489,10 +493,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_store_that_never_answered_may_want_tls() {
+    async fn the_tls_hint_is_given_only_for_a_store_that_has_never_answered() {
         let server = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let settings = settings(&format!("redis://{}", server.local_addr().unwrap()));
-        let mut addresses = StoreAddresses::new(Arc::new(of_system));
+        let mut addresses = StoreAddresses::new(Arc::new(system_lookup));
         let closing = async {
             loop {
                 drop(server.accept().await);
@@ -529,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_would_be_right() {
+    fn the_message_for_a_store_error_suggests_a_solution() {
         let said = |code: &str, detail: &str| {
             describe(&make_extension_error(code.to_owned(), Some(detail.to_owned())), &settings("redis://cache"))
         };
@@ -554,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_a_cluster_are_called_as_the_url_says() {
+    fn cluster_nodes_are_contacted_with_the_tls_setting_and_password_of_the_url() {
         let text = |text: &str| Value::BulkString(text.into());
         let node = |host, port| Value::Array(vec![host, Value::Int(port), text("id"), Value::Array(Vec::new())]);
         let range = |first, nodes: &[Value]| [&[Value::Int(first), Value::Int(first + 99)], nodes].concat();
@@ -581,7 +585,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_writes_is_one_short_line_without_a_password() {
+    fn an_error_message_of_the_store_becomes_one_short_line_without_passwords() {
         let password = Some("swordfish".to_owned());
         let settings = StoreSettings { password, ..settings("redis://robotsd:hunter%202@cache") };
         let text = format!("AUTH hunter 2 hunter%202 swordfish\r\n\x1b[2J{}", "x".repeat(10_000));

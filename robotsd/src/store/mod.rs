@@ -4,6 +4,6 @@ mod connection;
 mod settings;
 
 pub(crate) use self::connection::{
-    AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript, of_system,
+    AddressLookup, StoreAddresses, StoreConnection, StoreProblem, StoreScript, system_lookup,
 };
 pub use self::settings::{StoreNodes, StoreSettings, StoreUrl};

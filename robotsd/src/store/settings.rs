@@ -42,7 +42,7 @@ pub enum StoreNodes {
 pub struct StoreUrl(String);
 
 /// End of the messages about an invalid URL, with examples of valid URLs.
-const RIGHT: &str =
+const URL_HINT: &str =
     "write a URL such as \"redis://10.0.0.5:6379\", or with a user and TLS \"rediss://robotsd@cache.internal:6380\"";
 
 impl StoreUrl {
@@ -54,17 +54,19 @@ impl StoreUrl {
     /// string, because the string may contain a password.
     pub fn new(text: &str) -> Result<Self, String> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            return Err(format!("the store is not a URL: {RIGHT}"));
+            return Err(format!("the store is not a URL: {URL_HINT}"));
         };
         if !matches!(scheme, "redis" | "rediss") {
-            return Err(format!("the URL of a store must begin with \"redis://\", or \"rediss://\" with TLS: {RIGHT}"));
+            return Err(format!(
+                "the URL of a store must begin with \"redis://\", or \"rediss://\" with TLS: {URL_HINT}"
+            ));
         }
         if rest.contains(['?', '#']) {
-            return Err(format!("the URL of a store must not contain \"?\" or \"#\": {RIGHT}"));
+            return Err(format!("the URL of a store must not contain \"?\" or \"#\": {URL_HINT}"));
         }
         let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
         if host.is_empty() || host.starts_with(['/', ':']) {
-            return Err(format!("the URL of the store has no host: {RIGHT}"));
+            return Err(format!("the URL of the store has no host: {URL_HINT}"));
         }
         match text.into_connection_info() {
             Ok(_) => Ok(Self(text.to_owned())),
@@ -74,7 +76,7 @@ impl StoreUrl {
                 let why = error.to_string();
                 let why =
                     why.split(" - ").next().unwrap_or_default().trim_end_matches(|end: char| !end.is_alphanumeric());
-                Err(format!("the URL of the store cannot be used ({why}): {RIGHT}"))
+                Err(format!("the URL of the store cannot be used ({why}): {URL_HINT}"))
             }
         }
     }
@@ -90,7 +92,7 @@ impl StoreUrl {
     }
 
     pub(crate) fn info(&self) -> Result<ConnectionInfo, String> {
-        self.0.as_str().into_connection_info().map_err(|_| format!("the URL of the store cannot be used: {RIGHT}"))
+        self.0.as_str().into_connection_info().map_err(|_| format!("the URL of the store cannot be used: {URL_HINT}"))
     }
 }
 
@@ -153,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_that_cannot_be_used_is_refused_without_its_password() {
+    fn the_error_for_an_unusable_store_url_does_not_contain_its_password() {
         let refused = [
             ("", "is not a URL"),
             ("10.0.0.5:6379", "is not a URL"),
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_secret_is_shown() {
+    fn store_settings_are_shown_without_user_name_and_password() {
         let url = StoreUrl::new("rediss://robotsd:hunter2@cache.internal:6380/2").unwrap();
         assert!(url.is_encrypted() && url.has_password());
         let (password, ca) = (Some("swordfish".to_owned()), Some(b"PEM".to_vec()));

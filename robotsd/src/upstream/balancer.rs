@@ -50,7 +50,7 @@ impl UpstreamState {
         let idle = shared.limits.idle_connections.div_ceil(workers.get());
         let answered = shared.count_answered();
         let state = Self { shared, idle, candidates, demand, turn, answered, is_swept };
-        state.follow();
+        state.update_candidates();
         state
     }
 
@@ -62,10 +62,10 @@ impl UpstreamState {
     /// Returns an error if the server has no usable idle connection or is out of service, or if
     /// other requests wait. The error is the index of the server, to be passed to
     /// [`find`](Self::find) as `first`.
-    pub(super) fn ready(&self, requirement: Requirement) -> Result<Lease, usize> {
+    pub(super) fn take_idle(&self, requirement: Requirement) -> Result<Lease, usize> {
         if self.shared.has_names {
             self.shared.refresh();
-            self.follow();
+            self.update_candidates();
         }
         let candidates = self.candidates.load();
         let first = match candidates.list.len() {
@@ -79,7 +79,7 @@ impl UpstreamState {
 
     /// Returns a new connection for the second attempt of a request, after the first attempt at the
     /// server `failed` got no answer. If the site has several servers, connects to another server.
-    pub(super) async fn another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
+    pub(super) async fn find_another(&self, failed: &Arc<CandidateServer>, requirement: Requirement) -> Leased {
         let candidates = self.candidates.load_full();
         let at = candidates.list.iter().position(|candidate| Arc::ptr_eq(candidate, failed));
         self.find(at.map_or(0, |at| at + 1), Pooled::Excluded, requirement).await
@@ -88,16 +88,16 @@ impl UpstreamState {
     /// Closes idle connections that are too old or dead, and all idle connections to servers that
     /// are out of service.
     pub(super) fn sweep(&self) {
-        self.follow();
+        self.update_candidates();
         for candidate in &self.candidates.load_full().list {
             if candidate.server.health.is_in_service() { candidate.sweep() } else { candidate.clear() }
         }
     }
 
     /// Closes one idle connection to each server.
-    pub(super) fn give_up(&self) {
+    pub(super) fn close_idle(&self) {
         for candidate in &self.candidates.load_full().list {
-            candidate.give_up();
+            candidate.close_idle();
         }
     }
 
@@ -105,7 +105,9 @@ impl UpstreamState {
     /// aborted for waiting requests. If so, a new request must join the queue before it may use any
     /// connection, even an idle one.
     fn is_scarce(&self) -> bool {
-        self.demand.has_parked() || self.shared.connection_limit.are_owed() || self.shared.connection_limit.are_short()
+        self.demand.has_parked()
+            || self.shared.connection_limit.has_waiting_within()
+            || self.shared.connection_limit.excludes_beyond()
     }
 
     /// Returns a connection to the first reachable server. The search starts at index `first`. Uses
@@ -145,7 +147,7 @@ impl UpstreamState {
                 continue;
             };
             if share_use == ShareUse::Within {
-                self.give_up_for(client);
+                self.abort_stalled_for(client);
             }
             let free = async {
                 tokio::select! {
@@ -158,26 +160,26 @@ impl UpstreamState {
                     () = sleep(LOOK_AGAIN) => true,
                 }
             };
-            if !parking.park(free).await {
+            if !parking.wait_for_connection(free).await {
                 return Err(UpstreamFailure::new(
                     FailureKind::Busy,
                     "all connections that robotsd may open to this server are in use",
                 ));
             }
-            parking.review(servers());
+            parking.update_share_use(servers());
         }
     }
 
     /// Aborts a stalled transfer if requests of `client` take precedence over it.
-    fn give_up_for(&self, client: ClientKey) {
+    fn abort_stalled_for(&self, client: ClientKey) {
         let candidates = self.candidates.load();
         let servers = candidates.list.iter().map(|candidate| &candidate.server);
         let in_service: Vec<_> = servers.clone().filter(|server| server.health.is_in_service()).collect();
         // If no server is in service, all servers are tried, so a transfer from any server may be
         // aborted.
         let servers = if in_service.is_empty() { servers.collect() } else { in_service };
-        if let Some((stalled, server)) = self.shared.connection_limit.give_up_for(client, &servers) {
-            self.shared.reporter.gave_up(&*server, stalled);
+        if let Some((stalled, server)) = self.shared.connection_limit.abort_stalled_for(client, &servers) {
+            self.shared.reporter.transfer_aborted(&*server, stalled);
         }
     }
 
@@ -188,7 +190,7 @@ impl UpstreamState {
             let mut answered = pin!(self.shared.answered.notified());
             answered.as_mut().enable();
             let is_looking_up = self.shared.is_looking_up();
-            self.follow();
+            self.update_candidates();
             let candidates = self.candidates.load_full();
             if !candidates.list.is_empty() {
                 return Ok(candidates);
@@ -205,7 +207,7 @@ impl UpstreamState {
 
     /// Uses the shared list of servers if it has changed. The connections to servers that remain in
     /// the list are kept.
-    fn follow(&self) {
+    fn update_candidates(&self) {
         if Arc::ptr_eq(&self.candidates.load().servers, &*self.shared.servers.load()) {
             return;
         }

@@ -113,7 +113,7 @@ impl ConnectionLimit {
 
     /// Reports whether clients beyond their share get no connections now, because a transfer was
     /// aborted recently.
-    pub(super) fn are_short(&self) -> bool {
+    pub(super) fn excludes_beyond(&self) -> bool {
         let until = self.short_until.load(Ordering::Relaxed);
         if until == 0 {
             return false;
@@ -128,14 +128,18 @@ impl ConnectionLimit {
     }
 
     /// Reports whether a client within its share has a waiting request, on any worker.
-    pub(super) fn are_owed(&self) -> bool {
+    pub(super) fn has_waiting_within(&self) -> bool {
         self.waiting.within.load(Ordering::SeqCst) > 0
     }
 
     /// Aborts a stalled transfer, to free its permit for a request of `client`. Returns the length
     /// of the stall and the server of the transfer; `None` if no transfer may be aborted for this
     /// client. The permit becomes free only when the task of the transfer runs.
-    pub(super) fn give_up_for(&self, client: ClientKey, servers: &[&Arc<Server>]) -> Option<(Duration, Arc<Server>)> {
+    pub(super) fn abort_stalled_for(
+        &self,
+        client: ClientKey,
+        servers: &[&Arc<Server>],
+    ) -> Option<(Duration, Arc<Server>)> {
         let now = millis(self.start);
         if now < self.fruitless_until.load(Ordering::Relaxed) {
             return None;
@@ -147,10 +151,10 @@ impl ConnectionLimit {
         };
         let mut shares = self.shares.lock();
         let mut take = || {
-            let (usage, stall) = shares.victim(client, self.share_out(servers.len()), now, helps)?;
-            // The lock prevents two requests from choosing the same transfer. `give_up` fails if
-            // the transfer's client has just resumed.
-            Some(usage.give_up(stall).then_some((usage, stall)))
+            let (usage, stall) = shares.victim(client, self.capacity_of(servers.len()), now, helps)?;
+            // The lock prevents two requests from choosing the same transfer. `abort_transfer`
+            // fails if the transfer's client has just resumed.
+            Some(usage.abort_transfer(stall).then_some((usage, stall)))
         };
         let taken = (0..CHOICES).map_while(|_| take()).flatten().next();
         drop(shares);
@@ -160,11 +164,11 @@ impl ConnectionLimit {
         };
         usage.wake();
         self.short_until.store(now + STALLED.as_millis() as u64, Ordering::Relaxed);
-        Some((stall.lasts(now), Arc::clone(&usage.server)))
+        Some((stall.duration(now), Arc::clone(&usage.server)))
     }
 
     /// Returns the maximum total number of connections to `servers` servers together.
-    pub(super) fn share_out(&self, servers: usize) -> usize {
+    pub(super) fn capacity_of(&self, servers: usize) -> usize {
         self.per_server.saturating_mul(servers.max(1)).min(self.capacity)
     }
 }
@@ -272,7 +276,7 @@ impl Demand {
 
     pub(super) fn wait(&self, client: ClientKey, servers: usize) -> QueuedRequest<'_> {
         let mut shares = self.limit.shares.lock();
-        let share_use = shares.share_use(client, self.limit.share_out(servers), millis(self.limit.start));
+        let share_use = shares.share_use(client, self.limit.capacity_of(servers), millis(self.limit.start));
         let waiting = QueuedRequest { demand: self, client, share_use };
         waiting.enter(&mut shares);
         waiting
@@ -280,7 +284,7 @@ impl Demand {
 
     /// Reports whether a free connection of this worker should be closed, so that another worker
     /// gets a permit.
-    pub(super) fn are_others_first(&self) -> bool {
+    pub(super) fn should_yield_permit(&self) -> bool {
         let Some(first) = self.limit.waiting.first() else { return false };
         let everywhere = self.limit.waiting.of(first).load(Ordering::SeqCst);
         let here = self.waiting.of(first).load(Ordering::SeqCst);
@@ -288,7 +292,7 @@ impl Demand {
     }
 
     /// Notifies a waiting request that the pool has a free connection.
-    pub(super) fn has_returned(&self) {
+    pub(super) fn notify_waiting_request(&self) {
         if let Some(first) = self.waiting.first() {
             self.returned.of(first).notify_one();
         }
@@ -298,20 +302,20 @@ impl Demand {
 impl QueuedRequest<'_> {
     /// Determines again whether the request's client is within its share. `servers` is the number
     /// of servers that the request can choose from.
-    pub(super) fn review(&mut self, servers: usize) {
+    pub(super) fn update_share_use(&mut self, servers: usize) {
         let limit = &self.demand.limit;
         let mut shares = limit.shares.lock();
         self.leave(&mut shares);
-        self.share_use = shares.share_use(self.client, limit.share_out(servers), millis(limit.start));
+        self.share_use = shares.share_use(self.client, limit.capacity_of(servers), millis(limit.start));
         self.enter(&mut shares);
     }
 
     pub(super) fn may_take(&self) -> bool {
         let limit = &self.demand.limit;
-        self.share_use == ShareUse::Within || !(limit.are_owed() || limit.are_short())
+        self.share_use == ShareUse::Within || !(limit.has_waiting_within() || limit.excludes_beyond())
     }
 
-    pub(super) async fn park<T>(&self, free: impl Future<Output = T>) -> T {
+    pub(super) async fn wait_for_connection<T>(&self, free: impl Future<Output = T>) -> T {
         let parked = self.demand.parked.of(self.share_use);
         parked.fetch_add(1, Ordering::Relaxed);
         let _parked = scopeguard::guard(parked, |parked| {

@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_that_is_the_listener_is_found_however_it_is_written() {
+    fn an_upstream_that_is_the_listener_itself_is_recognised_in_every_spelling() {
         let is_listener = |url: &str, listener: &str| {
             Endpoint::parse(url, Path::new("")).unwrap().is_listener(listener.parse().unwrap())
         };
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_a_url_or_a_socket() {
+    fn an_endpoint_is_a_url_or_a_unix_socket() {
         for (url, address, is_tls) in [
             ("http://127.0.0.1:3000", "127.0.0.1:3000", false),
             ("http://127.0.0.1", "127.0.0.1:80", false),

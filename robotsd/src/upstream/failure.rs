@@ -42,7 +42,7 @@ impl UpstreamFailure {
 
     pub(super) fn into_response(self) -> Response<ResponseBody> {
         let (status, text) = self.kind.answer();
-        let mut response = plain_answer(status, text).map(ResponseBody::own);
+        let mut response = plain_answer(status, text).map(ResponseBody::generated);
         if self.kind == FailureKind::Busy {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
         }
@@ -121,7 +121,7 @@ impl UpstreamReporter {
         self.tell(UpstreamEventKind::Ejected, detail);
     }
 
-    pub(super) fn gave_up(&self, server: &dyn fmt::Display, stalled: Duration) {
+    pub(super) fn transfer_aborted(&self, server: &dyn fmt::Display, stalled: Duration) {
         if let Some(count) = self.given_up.count(self.start) {
             let stalled = humantime::format_duration(Duration::from_secs(stalled.as_secs()));
             let detail = format!(

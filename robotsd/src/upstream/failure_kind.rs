@@ -77,7 +77,7 @@ impl Cause {
     /// does not speak HTTP/2, h2 parses the server's bytes as the header of a frame that is too
     /// large. This error of h2 counts as a failure of the connection, too, because a client cannot
     /// cause it.
-    pub(super) fn is_of_transport(&self) -> bool {
+    pub(super) fn is_connection_failure(&self) -> bool {
         match self {
             Self::Socket(_) | Self::Protocol(_) => true,
             Self::Http2(error) => {

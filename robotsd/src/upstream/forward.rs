@@ -47,7 +47,7 @@ impl UpstreamState {
         // A WebSocket occupies a whole connection, so HTTP/2 is not used.
         let versions = if wants_websocket { HttpVersions::Http1 } else { HttpVersions::Negotiated };
         let requirement = Requirement { certainty, versions, client };
-        let mut lease = match self.ready(requirement) {
+        let mut lease = match self.take_idle(requirement) {
             Ok(lease) => lease,
             Err(first) => {
                 self.start_sweeping();
@@ -105,7 +105,7 @@ impl UpstreamState {
             is_second = true;
             let failed = lease.candidate;
             drop(lease.connection);
-            lease = Box::pin(self.another(&failed, requirement)).await?;
+            lease = Box::pin(self.find_another(&failed, requirement)).await?;
         }
     }
 
@@ -118,7 +118,7 @@ impl UpstreamState {
             self.shared.connection_limit.separate_requests();
         }
         let is_new_and_broke = !state.is_reused && state.nothing_received && state.body_failure.is_none();
-        if is_new_and_broke && error.is_of_transport() && lease.connection.is_first_to_blame() {
+        if is_new_and_broke && error.is_connection_failure() && lease.connection.is_first_to_blame() {
             self.shared.failed(&lease.candidate.server, lease.ticket, FailureKind::Broken, error);
         }
     }
@@ -160,7 +160,7 @@ impl UpstreamState {
                     () = connection_limit.wanted.notified() => true,
                 };
                 let Some(this) = this.upgrade() else { return };
-                if is_wanted { this.give_up() } else { this.sweep() }
+                if is_wanted { this.close_idle() } else { this.sweep() }
             }
         });
     }

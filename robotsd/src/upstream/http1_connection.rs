@@ -189,7 +189,7 @@ impl UpstreamConnection {
         let progress = &self.progress;
         // The time limit starts when the request has been sent, so the time that the fast path has
         // already waited counts as well.
-        let mut timer = pin!(sleep_until(progress.upload.last_taken() + limits.response_header));
+        let mut timer = pin!(sleep_until(progress.upload.last_accepted() + limits.response_header));
         let answer = poll_fn(|cx| {
             let has_ended = connection.poll(cx).is_ready();
             // The response can arrive only when `connection` is polled, as it was above, so no
@@ -204,14 +204,14 @@ impl UpstreamConnection {
                 **connection = HyperDriver::Gone;
                 return answer.as_mut().poll(&mut silent).map(|answer| Some(answer.map_err(Some)));
             }
-            if progress.upload.awaits_client.is_set() && progress.usage.poll_given_up(cx).is_ready() {
+            if progress.upload.awaits_client.is_set() && progress.usage.poll_aborted(cx).is_ready() {
                 return Poll::Ready(Some(Err(None)));
             }
             // The time limit restarts whenever the upstream accepts a part of the request. While
             // the upload waits for the client, the deadline of the request body applies instead.
             let upload = &progress.upload;
-            let last_taken = |now| if upload.awaits_client.is_set() { now } else { upload.last_taken() };
-            poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| None)
+            let last_accepted = |now| if upload.awaits_client.is_set() { now } else { upload.last_accepted() };
+            poll_due(timer.as_mut(), cx, |now| last_accepted(now) + limits.response_header).map(|()| None)
         })
         .await;
         match answer {
@@ -358,7 +358,7 @@ impl Http1Pool {
     /// Puts a connection back into the pool after its exchange. If the connection cannot be reused,
     /// or if another worker needs its permit, closes it instead.
     pub(super) fn put(&self, mut connection: Box<UpstreamConnection>) {
-        if self.capacity == 0 || !connection.is_reusable() || self.demand.are_others_first() {
+        if self.capacity == 0 || !connection.is_reusable() || self.demand.should_yield_permit() {
             return;
         }
         connection.rest();
@@ -367,7 +367,7 @@ impl Http1Pool {
         idle.push_back(connection);
         drop(idle);
         drop(surplus);
-        self.demand.has_returned();
+        self.demand.notify_waiting_request();
     }
 
     pub(super) fn sweep(&self) {
@@ -385,7 +385,7 @@ impl Http1Pool {
 
     /// Closes the connection that has been idle for longest, or returns `None` if no connection is
     /// idle.
-    pub(super) fn give_up(&self) -> Option<()> {
+    pub(super) fn close_idle(&self) -> Option<()> {
         // The lock is released before the connection is closed.
         let oldest = self.idle.lock().pop_front();
         oldest.map(drop)

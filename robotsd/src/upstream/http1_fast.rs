@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_a_known_length_are_taken() {
+    fn responses_of_known_length_are_parsed_on_the_fast_path() {
         let answer = parsed(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: 1\r\n\r\nabc").unwrap();
         assert_eq!((answer.status(), &answer.headers()["x-a"]), (StatusCode::OK, &HeaderValue::from_static("1")));
         let rest = answer.into_body();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_octet_too_many_is_noted_and_not_passed_on() {
+    fn surplus_bytes_after_a_response_are_noted_and_not_passed_on() {
         let rest = parsed(Method::GET, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nabHTTP").unwrap().into_body();
         assert_eq!((&*rest.first, rest.left, rest.is_surplus), (&b"ab"[..], 0, true));
         let rest = parsed(Method::HEAD, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nab").unwrap().into_body();
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_left_to_others() {
+    fn the_fast_path_leaves_all_other_responses_to_hyper() {
         for bytes in [
             "HTTP/1.1 200 OK\r\n\r\nabc",
             "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n",

@@ -78,7 +78,7 @@ impl Upstream {
         Self(Arc::new(UpstreamState::new(Arc::clone(&origins.0), workers)))
     }
 
-    pub(crate) fn leads_to(&self, origins: &Origins) -> bool {
+    pub(crate) fn uses_origins(&self, origins: &Origins) -> bool {
         Arc::ptr_eq(&self.0.shared, &origins.0)
     }
 

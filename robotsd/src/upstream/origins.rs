@@ -109,14 +109,14 @@ impl Origins {
     pub(crate) fn new(
         settings: &OriginsSettings,
         limits: UpstreamLimits,
-        surroundings: &SharedResources,
+        resources: &SharedResources,
         on_event: impl Fn(&UpstreamEvent) + Send + Sync + 'static,
     ) -> Result<Self, String> {
         let start = Instant::now();
         let entry = |endpoint: &Endpoint| {
             let tls = if endpoint.is_tls() {
                 let name = settings.tls.server_name.clone().unwrap_or_else(|| endpoint.host());
-                Some(TlsClient::new(settings.tls.client(&surroundings.trust)?, &name, settings.versions)?)
+                Some(TlsClient::new(settings.tls.client(&resources.trust)?, &name, settings.versions)?)
             } else {
                 None
             };
@@ -142,21 +142,21 @@ impl Origins {
             health: settings.health.clone(),
             versions: settings.versions,
             connection_limit: Arc::new(ConnectionLimit::new(limits.connections, limits.address_connections)),
-            resolver: surroundings.resolver.clone(),
+            resolver: resources.resolver.clone(),
             answered: Notify::new(),
             reporter: UpstreamReporter::new(on_event),
             answered_requests: Mutex::default(),
             start,
             authority: authority.unwrap_or(HeaderValue::from_static("localhost")),
             limits,
-            buffers: Arc::clone(&surroundings.buffers),
+            buffers: Arc::clone(&resources.buffers),
         };
-        shared.list();
+        shared.publish_servers();
         Ok(Self(Arc::new(shared)))
     }
 
     /// Reports whether both values are clones of each other.
-    pub(crate) fn are(&self, others: &Self) -> bool {
+    pub(crate) fn is_clone_of(&self, others: &Self) -> bool {
         Arc::ptr_eq(&self.0, &others.0)
     }
 
@@ -305,14 +305,14 @@ impl OriginsState {
             }
         };
         drop(known);
-        self.list();
+        self.publish_servers();
         if let Some((kind, detail)) = report {
             self.reporter.tell(kind, detail);
         }
     }
 
     /// Publishes one list of all servers, in the order of the configuration.
-    fn list(&self) {
+    fn publish_servers(&self) {
         // If several tasks publish at the same time, the closure runs again and reads all lists
         // again, so the last published list includes the results of all tasks.
         self.servers.rcu(|before| {

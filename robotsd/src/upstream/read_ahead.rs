@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_total_is_shared_and_given_back() {
+    fn the_total_buffer_budget_is_shared_and_given_back() {
         let buffers = Arc::default();
         let (mut a, mut b) = (ahead(&buffers), ahead(&buffers));
         assert!(!a.has_room(Some(101)));
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_known_length_is_read_up_to_the_bound() {
+    fn a_body_of_unknown_length_is_read_ahead_up_to_the_limit() {
         let buffers = Arc::default();
         let (mut a, mut b) = (ahead(&buffers), ahead(&buffers));
         assert!(a.has_room(None));
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_read_where_buffering_is_off() {
+    fn nothing_is_read_ahead_if_buffering_is_off() {
         for (buffer, buffer_total) in [(0, 150), (100, 0)] {
             let limits = UpstreamLimits { buffer, buffer_total, ..UpstreamLimits::default() };
             let mut off = ReadAhead::new(&limits, &Arc::default());

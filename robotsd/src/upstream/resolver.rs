@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn stuck_names_do_not_pile_up_threads() {
+    async fn stuck_name_lookups_use_a_bounded_number_of_threads() {
         let running = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&running);
         let (release, released) = mpsc::channel::<()>();
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_looked_up_by_one_at_a_time_and_again_later() {
+    fn a_name_has_one_lookup_at_a_time_and_is_resolved_again_later() {
         let now = Instant::now();
         let schedule = Arc::new(LookupSchedule::new(now));
         let mut permit = schedule.begin(now).unwrap();

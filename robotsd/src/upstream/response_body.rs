@@ -34,7 +34,7 @@ pub(crate) struct ResponseBody(Content);
 
 #[derive(Debug)]
 enum Content {
-    Own(Option<Bytes>),
+    Generated(Option<Bytes>),
     Upstream(Arc<StreamingBody>),
     /// A body on an HTTP/2 stream. The stream occupies a slot on the connection until the body
     /// ends. Such a body is aborted at its own deadlines, but never to free a connection for other
@@ -74,12 +74,12 @@ enum WaitsFor {
 }
 
 impl ResponseBody {
-    pub(super) fn own(text: Bytes) -> Self {
-        Self(Content::Own(Some(text)))
+    pub(super) fn generated(text: Bytes) -> Self {
+        Self(Content::Generated(Some(text)))
     }
 
     pub(super) fn empty() -> Self {
-        Self(Content::Own(None))
+        Self(Content::Generated(None))
     }
 
     pub(super) fn new(
@@ -93,7 +93,7 @@ impl ResponseBody {
             // The whole body has arrived, so the connection is free even if the client still reads.
             UnreadBody::Fast(FastBody { first, left: 0, .. }) => {
                 pool.put(connection);
-                Self(Content::Own(Some(first).filter(|first| !first.is_empty())))
+                Self(Content::Generated(Some(first).filter(|first| !first.is_empty())))
             }
             UnreadBody::Hyper(incoming) if incoming.is_end_stream() => {
                 pool.put(connection);
@@ -131,7 +131,7 @@ impl ResponseBody {
     /// Returns `None` if the body occupies no HTTP/1.1 connection.
     pub(super) fn transfer(&self) -> Option<Transfer> {
         match &self.0 {
-            Content::Own(_) | Content::Http2(_) => None,
+            Content::Generated(_) | Content::Http2(_) => None,
             Content::Upstream(coupling) => Some(Transfer::new(coupling)),
         }
     }
@@ -143,7 +143,7 @@ impl Body for ResponseBody {
 
     fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, ResponseBodyError>>> {
         match &mut self.get_mut().0 {
-            Content::Own(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            Content::Generated(text) => Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             Content::Upstream(coupling) => coupling.poll_bytes(cx).map_ok(Frame::data),
             Content::Http2(body) => body.poll_frame(cx),
         }
@@ -151,7 +151,7 @@ impl Body for ResponseBody {
 
     fn is_end_stream(&self) -> bool {
         match &self.0 {
-            Content::Own(text) => text.is_none(),
+            Content::Generated(text) => text.is_none(),
             Content::Upstream(coupling) => coupling.flow.lock().is_end_stream(),
             Content::Http2(body) => body.is_end_stream(),
         }
@@ -159,7 +159,7 @@ impl Body for ResponseBody {
 
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
-            Content::Own(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+            Content::Generated(text) => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
             Content::Upstream(coupling) => coupling.flow.lock().size_hint(),
             Content::Http2(body) => body.size_hint(),
         }
@@ -175,7 +175,7 @@ impl StreamingBody {
             .as_ref()
             .map(|connection| &connection.progress.upload)
             .filter(|upload| upload.awaits_client.is_set());
-        let sent = uploading.filter(|_| bytes.is_pending()).map(|upload| upload.last_taken());
+        let sent = uploading.filter(|_| bytes.is_pending()).map(|upload| upload.last_accepted());
         if flow.awaits_upload != sent {
             // The upload has made progress, or a part of the response has arrived.
             flow.awaits_upload = sent;
@@ -186,7 +186,7 @@ impl StreamingBody {
         }
         if sent.is_some() {
             self.usage.stall();
-            if self.usage.poll_given_up(cx).is_ready() {
+            if self.usage.poll_aborted(cx).is_ready() {
                 return flow.fail(ResponseBodyError::GivenUp, cx);
             }
         }
@@ -209,7 +209,7 @@ impl StallObserver for StreamingBody {
             }
             WaitsFor::Client => {
                 self.usage.stall();
-                self.usage.poll_given_up(cx)
+                self.usage.poll_aborted(cx)
             }
         }
     }

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failures_in_a_row_put_a_server_out() {
+    fn three_failures_in_a_row_eject_a_server() {
         let (health, now) = health();
         assert_eq!(fail(&health, now, 2), [SECOND; 0]);
         health.succeeded(health.admit().unwrap(), || now);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_long_apart_do_not_add_up() {
+    fn failures_that_are_far_apart_do_not_add_up() {
         let (health, now) = health();
         for minute in 0..10 {
             assert_eq!(fail(&health, now + minute * 60 * SECOND, 1), [SECOND; 0]);
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_tries_a_server_that_was_out() {
+    fn only_one_request_tries_an_ejected_server() {
         let (health, now) = health();
         fail(&health, now, 3);
         assert!(health.admit_trial(now + SECOND / 2).is_none());
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_a_report_is_not_the_last() {
+    fn an_ejected_server_is_tried_again_if_a_trial_reports_no_result() {
         let (health, now) = health();
         fail(&health, now, 3);
         assert!(health.admit_trial(now + 2 * SECOND).is_some());
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_out_doubles_up_to_a_bound_and_is_reported_once() {
+    fn the_ejection_time_doubles_up_to_a_limit_and_is_reported_once() {
         let (health, mut now) = health();
         assert_eq!(fail(&health, now, 3).len(), 1);
         for span in [2, 4, 8, 16, 32, 60, 60] {
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_comes_and_goes_stays_out_for_longer() {
+    fn a_server_that_fails_again_soon_after_its_return_is_ejected_for_longer() {
         let (health, now) = health();
         fail(&health, now, 3);
         let back = now + 2 * SECOND;
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_says_nothing_after() {
+    fn results_of_requests_sent_before_an_ejection_do_not_count_after_it() {
         let (health, now) = health();
         let before = health.admit().unwrap();
         fail(&health, now, 3);
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn zero_failures_are_never_reached() {
+    fn a_server_is_never_ejected_if_max_fails_is_zero() {
         let now = Instant::now();
         let health = Health::new(HealthPolicy { max_fails: 0, ..HealthPolicy::default() }, now);
         assert_eq!(fail(&health, now, 100), [SECOND; 0]);

@@ -130,8 +130,8 @@ impl CandidateServer {
     }
 
     /// Closes one idle connection. Returns `None` if no connection is idle.
-    pub(super) fn give_up(&self) -> Option<()> {
-        self.pool.give_up().or_else(|| self.http2.as_ref()?.give_up())
+    pub(super) fn close_idle(&self) -> Option<()> {
+        self.pool.close_idle().or_else(|| self.http2.as_ref()?.close_idle())
     }
 
     /// Removes all connections from the pools, so that new requests use new connections.
@@ -286,7 +286,7 @@ impl ServerSearch<'_> {
         })
     }
 
-    /// Opens a connection within the time that [`share`](Self::share) returns.
+    /// Opens a connection within the time that [`attempt_timeout`](Self::attempt_timeout) returns.
     async fn connect(&self, candidate: &CandidateServer, left: usize) -> Opened {
         let permit = match self.pooled {
             // No idle connection is closed to free a permit, because this request can use an idle
@@ -294,15 +294,15 @@ impl ServerSearch<'_> {
             Pooled::Allowed => {
                 Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client).ok()
             }
-            Pooled::Excluded => self.room(candidate),
+            Pooled::Excluded => self.acquire_permit(candidate),
         };
         let Some(permit) = permit else { return Ok(None) };
-        let share = self.share(left)?;
+        let attempt_timeout = self.attempt_timeout(left)?;
         let versions = candidate.versions(self.requirement.versions);
         let opening = async {
             let socket = candidate.server.connect(versions).await?;
             let limits = &self.shared.limits;
-            let http2 = candidate.shared(versions).filter(|http2| http2.agrees(&socket, versions));
+            let http2 = candidate.shared(versions).filter(|http2| http2.uses_http2(&socket, versions));
             Ok(match http2 {
                 None => LeasedConnection::Http1(Box::new(UpstreamConnection::open(socket, permit, limits))),
                 Some(http2) => {
@@ -312,7 +312,7 @@ impl ServerSearch<'_> {
                 }
             })
         };
-        let (kind, why, is_of_server) = match timeout(share, opening).await {
+        let (kind, why, is_of_server) = match timeout(attempt_timeout, opening).await {
             Ok(Ok(connection)) => return Ok(Some(connection)),
             Ok(Err(Unreachable::Connect(error))) => (FailureKind::Connect, error.to_string(), true),
             Ok(Err(Unreachable::Tls(error))) => (FailureKind::Tls, error.to_string(), true),
@@ -335,7 +335,7 @@ impl ServerSearch<'_> {
             return self.connect(candidate, left).await;
         }
         let arrived = tokio::time::Instant::now();
-        let Ok(mut turn) = timeout(self.share(left)?, http2.connecting.lock()).await else {
+        let Ok(mut turn) = timeout(self.attempt_timeout(left)?, http2.connecting.lock()).await else {
             // Another request is connecting too slowly. That request counts the failure against the
             // server, so this request does not.
             return Err(ConnectFailure::late("no connection could be opened in time"));
@@ -347,7 +347,7 @@ impl ServerSearch<'_> {
             return self.connect(candidate, left).await;
         }
         let since = (self.pooled == Pooled::Excluded).then_some(arrived);
-        match timeout(self.share(left)?, http2.settled_slot_since(since)).await {
+        match timeout(self.attempt_timeout(left)?, http2.wait_for_slot_since(since)).await {
             Ok(Some(slot)) => return Ok(Some(LeasedConnection::Http2(Box::new(slot)))),
             Ok(None) => {}
             Err(_) => return Err(ConnectFailure::late("the server did not send SETTINGS in time")),
@@ -363,7 +363,7 @@ impl ServerSearch<'_> {
 
     /// Returns the time for one attempt: an equal part of the remaining time, which `left` servers
     /// share.
-    fn share(&self, left: usize) -> Result<Duration, ConnectFailure> {
+    fn attempt_timeout(&self, left: usize) -> Result<Duration, ConnectFailure> {
         let time = self.deadline.saturating_duration_since(Instant::now());
         if time.is_zero() {
             // The failure does not count against the server, which has not been tried.
@@ -374,13 +374,13 @@ impl ServerSearch<'_> {
 
     /// Returns a permit for a new connection. If no permit is left, closes an idle connection to
     /// free a permit.
-    fn room(&self, candidate: &CandidateServer) -> Option<Permit> {
+    fn acquire_permit(&self, candidate: &CandidateServer) -> Option<Permit> {
         let take = || Permit::take(&self.shared.connection_limit, &candidate.server, self.requirement.client);
         match take() {
             Ok(permit) => Some(permit),
-            Err(LimitReached::Server) => candidate.give_up().and_then(|()| take().ok()),
+            Err(LimitReached::Server) => candidate.close_idle().and_then(|()| take().ok()),
             Err(LimitReached::Site) => {
-                self.candidates.list.iter().find_map(|candidate| candidate.give_up()).and_then(|()| take().ok())
+                self.candidates.list.iter().find_map(|candidate| candidate.close_idle()).and_then(|()| take().ok())
             }
         }
     }

@@ -136,7 +136,7 @@ impl Shares {
                 continue;
             }
             let Some(stall) = usage.stalled() else { continue };
-            let stalled = stall.lasts(now);
+            let stalled = stall.duration(now);
             let owner = usage.client();
             let [address, connection] =
                 ClientCounts::SIDES.map(|side| self.in_use.of(side, owner) * self.clients(side, client) > capacity);

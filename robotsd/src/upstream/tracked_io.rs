@@ -127,7 +127,7 @@ impl AsyncWrite for TrackedIo {
             return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
         }
         let written = ready!(poll_write_slices(&mut this.socket, cx, slices));
-        this.progress.upload.note_taken_at(Instant::now());
+        this.progress.upload.note_accepted_at(Instant::now());
         this.note_passed();
         Poll::Ready(written)
     }
@@ -182,7 +182,7 @@ impl ExchangeProgress {
         self.replays.set(false);
         self.upload.awaits_client.set(false);
         self.upload.failure.store(NO_FAILURE, Ordering::Relaxed);
-        self.upload.note_taken_at(now);
+        self.upload.note_accepted_at(now);
     }
 
     /// Reports whether the head of the final response has not yet arrived.
@@ -227,7 +227,7 @@ impl UploadProgress {
         Self { opened: Instant::now(), taken, awaits_client, failure: AtomicU8::new(NO_FAILURE) }
     }
 
-    pub(super) fn last_taken(&self) -> Instant {
+    pub(super) fn last_accepted(&self) -> Instant {
         self.opened + Duration::from_millis(self.taken.load(Ordering::Relaxed))
     }
 
@@ -243,7 +243,7 @@ impl UploadProgress {
         self.failure.store(kind as u8, Ordering::Relaxed);
     }
 
-    pub(super) fn note_taken_at(&self, now: Instant) {
+    pub(super) fn note_accepted_at(&self, now: Instant) {
         self.taken.store(now.duration_since(self.opened).as_millis() as u64, Ordering::Relaxed);
     }
 }

@@ -66,7 +66,7 @@ pub(super) struct Stall {
 }
 
 impl Stall {
-    pub(super) fn lasts(self, now: u64) -> Duration {
+    pub(super) fn duration(self, now: u64) -> Duration {
         Duration::from_millis(now.saturating_sub(self.since))
     }
 }
@@ -151,7 +151,7 @@ impl Usage {
     /// Aborts the transfer of a stalled client. The caller must then [wake](Self::wake) the
     /// transfer's task. Returns false if the stall is over; the connection may already serve
     /// another client.
-    pub(super) fn give_up(&self, stall: Stall) -> bool {
+    pub(super) fn abort_transfer(&self, stall: Stall) -> bool {
         self.stalled.compare_exchange(stall.since, GIVEN_UP, Ordering::SeqCst, Ordering::Relaxed).is_ok()
     }
 
@@ -159,7 +159,7 @@ impl Usage {
         self.waker.wake();
     }
 
-    pub(super) fn poll_given_up(&self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_aborted(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.waker.register(cx.waker());
         // The waker is registered before the value is loaded: if the transfer is aborted in
         // between, either this load returns `GIVEN_UP`, or the waker is called.
@@ -171,7 +171,7 @@ impl Usage {
 /// `passed` does so at every read and write of a tunnel.
 impl StallObserver for Usage {
     fn poll_stalled(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.poll_given_up(cx)
+        self.poll_aborted(cx)
     }
 
     fn resumed(&self) {
@@ -203,29 +203,29 @@ mod tests {
     }
 
     fn is_given_up(usage: &Usage) -> bool {
-        usage.poll_given_up(&mut Context::from_waker(Waker::noop())).is_ready()
+        usage.poll_aborted(&mut Context::from_waker(Waker::noop())).is_ready()
     }
 
     #[test]
-    fn a_stall_that_has_ended_takes_nothing_from_the_next_client() {
+    fn a_stall_that_has_ended_does_not_abort_the_next_request() {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
         let seen = usage.stalled().unwrap();
         // The chosen transfer ends before it can be aborted, and the next request begins.
         usage.moved();
-        assert!(!usage.give_up(seen));
+        assert!(!usage.abort_transfer(seen));
         usage.rest();
         usage.begin(ClientKey { address: 2, connection: 2 });
-        assert!(!usage.give_up(seen));
+        assert!(!usage.abort_transfer(seen));
         usage.stalled.store(5, Ordering::Relaxed);
-        assert!(!usage.give_up(seen) && !is_given_up(&usage));
+        assert!(!usage.abort_transfer(seen) && !is_given_up(&usage));
     }
 
     #[test]
-    fn what_was_given_up_ends_with_the_request() {
+    fn an_abort_applies_only_to_the_current_request_of_a_connection() {
         let usage = usage();
         usage.stalled.store(1, Ordering::Relaxed);
-        assert!(usage.give_up(usage.stalled().unwrap()) && is_given_up(&usage));
+        assert!(usage.abort_transfer(usage.stalled().unwrap()) && is_given_up(&usage));
         // A transfer cannot be aborted a second time, however long its client stalls.
         usage.stall();
         assert!(usage.stalled().is_none() && is_given_up(&usage));

@@ -35,11 +35,11 @@ pub(super) async fn attempt(
     notice: &Notice,
     admin: Vec<SocketAddr>,
     permits: &Permits,
-) -> Attempt {
+) -> AttemptOutcome {
     match timeout(hook.timeout, send(hook, notice, admin, permits)).await {
-        Ok(Ok(status)) => Attempt::of(status),
+        Ok(Ok(status)) => AttemptOutcome::of(status),
         Ok(Err(outcome)) => outcome,
-        Err(_) => Attempt::Unanswered(format!(
+        Err(_) => AttemptOutcome::Unanswered(format!(
             "the receiver did not answer within {limit} s",
             limit = hook.timeout.as_secs_f64()
         )),
@@ -51,28 +51,29 @@ async fn send(
     notice: &Notice,
     admin: Vec<SocketAddr>,
     permits: &Permits,
-) -> Result<StatusCode, Attempt> {
-    let request = request(hook, notice, permits).await.map_err(Attempt::Failed)?;
+) -> Result<StatusCode, AttemptOutcome> {
+    let request = request(hook, notice, permits).await.map_err(AttemptOutcome::Failed)?;
     let (host, port) = (hook.target.host(), hook.target.port());
     let of = Arc::clone(hook);
     let addresses =
         blocking(permits, move || of.scope.destinations((of.target.host(), of.target.port()), &admin, look_up));
-    let addresses = addresses.await.map_err(Attempt::Failed)?.map_err(|why| match why {
-        NoDestination::Refused(why) => Attempt::Refused(why),
-        NoDestination::Unknown(why) => Attempt::Failed(why),
+    let addresses = addresses.await.map_err(AttemptOutcome::Failed)?.map_err(|why| match why {
+        NoDestination::Refused(why) => AttemptOutcome::Refused(why),
+        NoDestination::Unknown(why) => AttemptOutcome::Failed(why),
     })?;
-    let unreached = |error: io::Error| Attempt::Unanswered(format!("cannot connect to {host} port {port}: {error}"));
+    let unreached =
+        |error: io::Error| AttemptOutcome::Unanswered(format!("cannot connect to {host} port {port}: {error}"));
     let socket = TcpStream::connect(&*addresses).await.map_err(unreached)?;
     let socket = if hook.target.is_secure() {
         let secured = secured(hook.trust.as_ref(), host, socket).await;
         let insecure =
-            |error| Attempt::Unanswered(format!("the TLS handshake with {host} port {port} failed: {error}"));
+            |error| AttemptOutcome::Unanswered(format!("the TLS handshake with {host} port {port} failed: {error}"));
         Socket::Tls(Box::new(secured.map_err(insecure)?.into()))
     } else {
         Socket::Tcp(socket)
     };
     let status = internals::send(socket, request, |head, _| async move { Ok(head.status) }).await;
-    status.map_err(|error| Attempt::Unanswered(error.to_string()))
+    status.map_err(|error| AttemptOutcome::Unanswered(error.to_string()))
 }
 
 async fn request(hook: &HookSettings, notice: &Notice, permits: &Permits) -> Result<Request<Full<Bytes>>, String> {
@@ -119,10 +120,10 @@ async fn blocking<T: Send + 'static>(
     permits: &Permits,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, String> {
-    let held = Arc::clone(permits);
+    let kept_permits = Arc::clone(permits);
     let work = move || {
         let done = work();
-        drop(held);
+        drop(kept_permits);
         done
     };
     spawn_blocking(work).await.map_err(|error| error.to_string())
@@ -163,7 +164,7 @@ pub(crate) struct RetryPlan {
 }
 
 #[derive(Debug)]
-pub(super) enum Attempt {
+pub(super) enum AttemptOutcome {
     Delivered(StatusCode),
     /// The attempt failed, but a later attempt may succeed.
     Failed(String),
@@ -189,7 +190,7 @@ impl RetryPlan {
     }
 }
 
-impl Attempt {
+impl AttemptOutcome {
     pub(super) fn of(status: StatusCode) -> Self {
         let text = match status.canonical_reason() {
             Some(reason) => format!("the receiver answered {} {reason}", status.as_u16()),
@@ -212,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_that_of_the_reference_implementations() {
+    fn a_signature_equals_that_of_the_reference_implementations() {
         let file = tempfile::NamedTempFile::new().expect("a file");
         std::fs::write(file.path(), "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n").expect("written");
         let key = signing_key(file.path()).expect("a key");
@@ -235,12 +236,12 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_change_is_not_tried_again() {
-        let kind = |status: u16| match Attempt::of(StatusCode::from_u16(status).expect("a status")) {
-            Attempt::Delivered(_) => 'd',
-            Attempt::Failed(_) => 'f',
-            Attempt::Unanswered(_) => 'u',
-            Attempt::Refused(_) => 'r',
+    fn redirects_and_permanent_client_errors_are_not_retried() {
+        let kind = |status: u16| match AttemptOutcome::of(StatusCode::from_u16(status).expect("a status")) {
+            AttemptOutcome::Delivered(_) => 'd',
+            AttemptOutcome::Failed(_) => 'f',
+            AttemptOutcome::Unanswered(_) => 'u',
+            AttemptOutcome::Refused(_) => 'r',
         };
         let kinds: String = [200, 204, 301, 400, 401, 404, 408, 429, 500, 503, 599].map(kind).into_iter().collect();
         assert_eq!(kinds, "ddrrrrfffff");

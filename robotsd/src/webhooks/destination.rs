@@ -143,7 +143,7 @@ impl HookScope {
     ) -> Result<Vec<SocketAddr>, NoDestination> {
         let of_admin = || self.admin.iter().filter(|(_, of)| *of == port).map(|(host, _)| host);
         if of_admin().any(|of| plain(of) == plain(host)) {
-            return Err(NoDestination::Refused(is_admin(&format!("{host}:{port}"))));
+            return Err(NoDestination::Refused(admin_message(&format!("{host}:{port}"))));
         }
         let unknown =
             |error: io::Error| NoDestination::Unknown(format!("cannot connect to {host} port {port}: {error}"));
@@ -174,8 +174,8 @@ impl HookScope {
     }
 
     fn refusal(&self, host: &str, address: SocketAddr, places: &[SocketAddr]) -> Option<String> {
-        if places.iter().any(|place| arrives_at(address, *place)) {
-            return Some(is_admin(&address.to_string()));
+        if places.iter().any(|place| reaches_listener(address, *place)) {
+            return Some(admin_message(&address.to_string()));
         }
         let (class, listed) = (AddressClass::of(address.ip()), self.listed.as_ref()?);
         if class == AddressClass::Public || listed.iter().any(|of| of.is(host, address)) {
@@ -190,11 +190,11 @@ impl HookScope {
     }
 }
 
-fn is_admin(place: &str) -> String {
+fn admin_message(place: &str) -> String {
     format!("{place} is an admin interface of robotsd, and hooks must not send requests to it: write another url")
 }
 
-fn arrives_at(to: SocketAddr, listener: SocketAddr) -> bool {
+fn reaches_listener(to: SocketAddr, listener: SocketAddr) -> bool {
     let (ip, own) = (to.ip().to_canonical(), listener.ip().to_canonical());
     let is_there = match (ip.is_unspecified(), own.is_unspecified()) {
         // A connection to an unspecified address goes to the loopback address.
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn no_hook_reaches_an_admin_interface_however_it_is_spelled() {
+    fn no_webhook_reaches_an_admin_interface_in_any_spelling_of_its_address() {
         let hosts = "127.0.0.1 localhost LOCALHOST. 127.1 2130706433 0x7f000001 0177.0.0.1 0.0.0.0 0 :: \
             ::ffff:127.0.0.1 ::ffff:7f00:1 127.0.0.1.test 0.0.0.0.test 10.9.9.9 10.9.9.9.test 10.8.8.8 \
             10.8.8.8-10.8.8.8.test 10.8.8.8.TEST.";
@@ -257,8 +257,9 @@ mod tests {
     }
 
     #[test]
-    fn a_listener_on_every_address_is_reached_by_each_of_this_machine() {
-        let reached = |to: &str, listener: &str| arrives_at(to.parse().expect(to), listener.parse().expect(listener));
+    fn a_listener_on_all_addresses_is_reached_by_each_address_of_this_machine() {
+        let reached =
+            |to: &str, listener: &str| reaches_listener(to.parse().expect(to), listener.parse().expect(listener));
         for to in ["127.0.0.1:80", "127.0.0.7:80", "0.0.0.0:80", "[::1]:80", "[::ffff:127.0.0.1]:80"] {
             assert!(reached(to, "[::]:80") && reached(to, "0.0.0.0:80"), "{to}");
         }
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_of_included_files_go_to_public_addresses_and_to_what_is_listed() {
+    fn webhooks_of_included_files_reach_only_public_and_listed_addresses() {
         for (place, listed, want) in [
             ("8.8.8.8:80", &[][..], "8.8.8.8"),
             ("8.8.8.8-10.0.0.5.test:443", &[], "8.8.8.8"),

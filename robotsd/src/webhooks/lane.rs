@@ -18,32 +18,32 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::settings::HookSettings;
 
 /// Maximum numbers of concurrent requests: of a lane, of one config file, and to one receiver.
-const AT_ONCE: usize = 64;
-const AT_ONCE_OF_FILE: usize = 8;
-const AT_ONCE_TO_ONE: usize = 2;
+const MAX_CONCURRENT: usize = 64;
+const MAX_CONCURRENT_PER_FILE: usize = 8;
+const MAX_PER_RECEIVER: usize = 2;
 
 /// Number of consecutive unanswered requests that start a pause. During the pause, the receiver
-/// gets no requests. The first pause lasts `ALONE`, and the longest pause lasts `MAX_TIME_ALONE`.
+/// gets no requests. The first pause lasts `FIRST_PAUSE`, and the longest pause lasts `MAX_PAUSE`.
 /// The longest pause is shorter than the delay before the last attempt to send a notice.
-const UNANSWERED: u32 = 3;
-const ALONE: Duration = Duration::from_secs(10);
-const MAX_TIME_ALONE: Duration = Duration::from_secs(60);
+const MAX_UNANSWERED: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// A thread that sends requests, with its limits. Requests on different lanes do not delay each
 /// other.
 pub(super) struct Lane {
     thread: &'static str,
-    of_file: usize,
+    max_per_file: usize,
     /// The runtime is `None` before the first request, and if the thread could not be started.
     runtime: Mutex<Option<Handle>>,
     permits: Arc<Semaphore>,
-    shares: Mutex<HashMap<Share, Arc<Semaphore>>>,
+    shares: Mutex<HashMap<LimitKey, Arc<Semaphore>>>,
     /// Circuit breakers of receivers that have not answered, for each file separately.
-    breakers: Mutex<HashMap<Share, Breaker>>,
+    breakers: Mutex<HashMap<LimitKey, Breaker>>,
 }
 
 /// Key of a limit: the config file of a hook, its receiver, or both.
-type Share = (Option<PathBuf>, Option<String>);
+type LimitKey = (Option<PathBuf>, Option<String>);
 
 pub(super) type Permits = Arc<[OwnedSemaphorePermit]>;
 
@@ -55,18 +55,18 @@ struct Breaker {
 
 impl Lane {
     pub(super) fn of_files() -> Self {
-        Self::new("publish-hooks", AT_ONCE_OF_FILE)
+        Self::new("publish-hooks", MAX_CONCURRENT_PER_FILE)
     }
 
     /// Creates the lane for urgent notices. Only the operator's own config can contain hooks for
     /// urgent notices, so there are few receivers.
     pub(super) fn urgent() -> Self {
-        Self::new("urgent-notices", AT_ONCE)
+        Self::new("urgent-notices", MAX_CONCURRENT)
     }
 
-    fn new(thread: &'static str, of_file: usize) -> Self {
+    fn new(thread: &'static str, max_per_file: usize) -> Self {
         let (shares, breakers, runtime) = Default::default();
-        Self { thread, of_file, runtime, permits: Arc::new(Semaphore::new(AT_ONCE)), shares, breakers }
+        Self { thread, max_per_file, runtime, permits: Arc::new(Semaphore::new(MAX_CONCURRENT)), shares, breakers }
     }
 
     /// Returns the runtime of the lane's thread. The thread starts with the first request, and ends
@@ -76,7 +76,7 @@ impl Lane {
         if let Some(handle) = &*runtime {
             return Ok(handle.clone());
         }
-        let made = Builder::new_current_thread().enable_all().max_blocking_threads(AT_ONCE).build()?;
+        let made = Builder::new_current_thread().enable_all().max_blocking_threads(MAX_CONCURRENT).build()?;
         let handle = made.handle().clone();
         let thread = std::thread::Builder::new().name(self.thread.to_owned());
         thread.spawn(move || made.block_on(std::future::pending::<()>()))?;
@@ -86,16 +86,16 @@ impl Lane {
     /// Waits for the permits of a request, first for the permit of its file-receiver pair. So
     /// requests to a slow receiver hold at most two of their file's permits.
     pub(super) async fn permits(&self, hook: &HookSettings) -> Option<Permits> {
-        let (file, receiver) = share(hook);
+        let (file, receiver) = limit_key(hook);
         let shares = [
-            ((file.clone(), receiver.clone()), AT_ONCE_TO_ONE),
-            ((file, None), self.of_file),
-            ((None, receiver), AT_ONCE_TO_ONE),
+            ((file.clone(), receiver.clone()), MAX_PER_RECEIVER),
+            ((file, None), self.max_per_file),
+            ((None, receiver), MAX_PER_RECEIVER),
         ];
         let mut permits = Vec::with_capacity(shares.len() + 1);
-        for (share, most) in shares {
+        for (limit_key, most) in shares {
             let semaphore =
-                Arc::clone(self.shares.lock().entry(share).or_insert_with(|| Arc::new(Semaphore::new(most))));
+                Arc::clone(self.shares.lock().entry(limit_key).or_insert_with(|| Arc::new(Semaphore::new(most))));
             permits.push(semaphore.acquire_owned().await.ok()?);
         }
         permits.push(Arc::clone(&self.permits).acquire_owned().await.ok()?);
@@ -111,9 +111,9 @@ impl Lane {
     /// Returns the reason why the receiver of a hook gets no request now; `None` if a request may
     /// be sent. After a pause, one request is sent as a trial, and no other request is sent until
     /// the trial has ended.
-    pub(super) fn left_alone(&self, hook: &HookSettings) -> Option<String> {
+    pub(super) fn pause_reason(&self, hook: &HookSettings) -> Option<String> {
         let mut breakers = self.breakers.lock();
-        let breaker = breakers.get_mut(&share(hook)).filter(|breaker| breaker.unanswered >= UNANSWERED)?;
+        let breaker = breakers.get_mut(&limit_key(hook)).filter(|breaker| breaker.unanswered >= MAX_UNANSWERED)?;
         let now = Instant::now();
         let left = breaker.until.saturating_duration_since(now);
         if left.is_zero() {
@@ -129,22 +129,22 @@ impl Lane {
     }
 
     pub(super) fn note(&self, hook: &HookSettings, has_answered: bool) {
-        let (mut breakers, share) = (self.breakers.lock(), share(hook));
+        let (mut breakers, limit_key) = (self.breakers.lock(), limit_key(hook));
         if has_answered {
-            breakers.remove(&share);
+            breakers.remove(&limit_key);
             return;
         }
-        let breaker = breakers.entry(share).or_insert(Breaker { unanswered: 0, until: Instant::now() });
+        let breaker = breakers.entry(limit_key).or_insert(Breaker { unanswered: 0, until: Instant::now() });
         breaker.unanswered += 1;
-        let doublings = breaker.unanswered.saturating_sub(UNANSWERED).min(8);
-        breaker.until = Instant::now() + (ALONE * 2_u32.pow(doublings)).min(MAX_TIME_ALONE);
+        let doublings = breaker.unanswered.saturating_sub(MAX_UNANSWERED).min(8);
+        breaker.until = Instant::now() + (FIRST_PAUSE * 2_u32.pow(doublings)).min(MAX_PAUSE);
     }
 }
 
 /// Returns the config file and the receiver of a hook. Hooks with the same pair share their limits.
 /// The pair contains the file, so that the hooks of one config file do not delay the hooks of
 /// another file. For hooks about events, the file name is empty.
-fn share(hook: &HookSettings) -> Share {
+fn limit_key(hook: &HookSettings) -> LimitKey {
     let file = if hook.on.is_empty() { hook.scope.file.clone() } else { PathBuf::new() };
     (Some(file), Some(hook.target.to_string()))
 }
@@ -167,10 +167,10 @@ mod tests {
     }
 
     #[test]
-    fn a_file_and_a_receiver_have_shares_that_others_do_not_use() {
+    fn each_file_and_each_receiver_has_its_own_share_of_requests() {
         let lane = Lane::of_files();
         let all: Vec<_> = (0..50).filter_map(|number| granted(&lane, "a", &format!("r{number}"))).collect();
-        assert_eq!(all.len(), AT_ONCE_OF_FILE);
+        assert_eq!(all.len(), MAX_CONCURRENT_PER_FILE);
         let other = [granted(&lane, "b", "r0"), granted(&lane, "b", "x"), granted(&lane, "b", "x")];
         assert!(other.iter().all(Option::is_some));
         assert!(granted(&lane, "b", "x").is_none() && granted(&lane, "c", "r0").is_none());
@@ -186,31 +186,31 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_that_does_not_answer_is_left_alone_and_then_tried_by_one() {
+    fn a_silent_receiver_is_paused_and_then_tried_by_one_request() {
         let (lane, dead, well) = (Lane::of_files(), hook("a", "dead"), hook("a", "well"));
-        for _ in 0..UNANSWERED {
-            assert_eq!(lane.left_alone(&dead), None);
+        for _ in 0..MAX_UNANSWERED {
+            assert_eq!(lane.pause_reason(&dead), None);
             lane.note(&dead, false);
             lane.note(&well, true);
         }
-        assert!(lane.left_alone(&dead).is_some_and(|why| why.contains("did not answer the last 3 requests")));
+        assert!(lane.pause_reason(&dead).is_some_and(|why| why.contains("did not answer the last 3 requests")));
         // The pause affects neither other receivers nor another file's requests to this receiver.
-        assert_eq!((lane.left_alone(&well), lane.left_alone(&hook("b", "dead"))), (None, None));
+        assert_eq!((lane.pause_reason(&well), lane.pause_reason(&hook("b", "dead"))), (None, None));
         let is_over = || lane.breakers.lock().values_mut().for_each(|breaker| breaker.until = Instant::now());
         is_over();
-        assert_eq!(lane.left_alone(&dead), None);
-        assert!(lane.left_alone(&dead).is_some(), "one request tries it");
+        assert_eq!(lane.pause_reason(&dead), None);
+        assert!(lane.pause_reason(&dead).is_some(), "one request tries it");
         // The pauses become longer, but each is shorter than the total time of all attempts to send
         // a notice.
         lane.note(&dead, false);
         for seconds in [20, 40, 60, 60] {
-            let left = lane.breakers.lock()[&share(&dead)].until - Instant::now();
+            let left = lane.breakers.lock()[&limit_key(&dead)].until - Instant::now();
             assert!(left <= Duration::from_secs(seconds) && left > Duration::from_secs(seconds / 2), "{left:?}");
             lane.note(&dead, false);
         }
         is_over();
-        assert_eq!(lane.left_alone(&dead), None);
+        assert_eq!(lane.pause_reason(&dead), None);
         lane.note(&dead, true);
-        assert_eq!(lane.left_alone(&dead), None);
+        assert_eq!(lane.pause_reason(&dead), None);
     }
 }

@@ -19,9 +19,9 @@ pub(crate) use self::attempt::{RetryPlan, signing_key};
 pub(crate) use self::destination::{HookHost, HookScope};
 pub(crate) use self::sender::{HookEvent, HookEventKind, HookStatus, PublishHooks, SiteHooks};
 pub(crate) use self::settings::{
-    BodyFormat, BodyTemplate, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, NOTICE, Notice, NotifyEvent,
+    BodyFormat, BodyTemplate, DEFAULT_BODY, DEFAULT_TIMEOUT, HookHeader, HookSettings, HookTarget, Notice, NotifyEvent,
 };
-pub(crate) use self::turns::{Turn, TurnOf, Turns};
+pub(crate) use self::turns::{Turn, TurnReport, Turns};
 
 #[cfg(test)]
 mod tests;

@@ -15,19 +15,19 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tower_robots::live::VersionHash;
 
-use super::attempt::{Attempt, RetryPlan, attempt};
+use super::attempt::{AttemptOutcome, RetryPlan, attempt};
 use super::lane::Lane;
 use super::settings::{HookSettings, Notice};
-use super::turns::{TurnOf, Turns, turn_id};
+use super::turns::{TurnReport, Turns, turn_id};
 use crate::date::rfc3339;
 use crate::files;
 use crate::report::PublishHookReport;
 
 /// Delay before a failed notification is sent again, if its event still lasts.
-const AFTER_FAILING: Duration = Duration::from_secs(3600);
+const FAILURE_PAUSE: Duration = Duration::from_secs(3600);
 
 /// Maximum time that shutdown waits for requests in progress.
-const FINISH: Duration = Duration::from_secs(2);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) struct PublishHooks {
     pub(crate) replica: String,
@@ -142,7 +142,7 @@ impl PublishHooks {
     }
 
     /// Sets the listening addresses of this process's admin interface.
-    pub(crate) fn keep_from(&self, admin: Vec<SocketAddr>) {
+    pub(crate) fn set_admin_addresses(&self, admin: Vec<SocketAddr>) {
         *self.admin.lock() = admin;
     }
 
@@ -177,7 +177,7 @@ impl PublishHooks {
             let is_over = key.0.contains('\n') && !current.contains(&key.0);
             if is_over && job.asked.take().is_some() {
                 over.push(key.clone());
-                self.turn(job.turn_id.take(), TurnOf::Over);
+                self.report_turn(job.turn_id.take(), TurnReport::Over);
                 job.woken.notify_one();
             }
             !is_over || job.is_running
@@ -188,7 +188,7 @@ impl PublishHooks {
     fn send_once(self: &Arc<Self>, hook: Arc<HookSettings>, notice: &Notice) {
         let (key, announcement) = ((notice.subject(), hook.fingerprint()), hook.announcement(notice));
         let (asked, is_due_again) = match self.jobs.lock().get(&key) {
-            Some(job) => (job.asked.clone(), notice.event.is_some() && job.status.has_rested_from_failing()),
+            Some(job) => (job.asked.clone(), notice.event.is_some() && job.status.is_retry_due()),
             None => (None, false),
         };
         let asked = asked.or_else(|| self.record.as_ref().and_then(|record| record.read(&key)));
@@ -204,7 +204,7 @@ impl PublishHooks {
 
     /// Returns the state of each `[[notify]]` hook. The state of a hook is the state of its latest
     /// failed notice or, if no notice has failed, of its latest notice.
-    pub(crate) fn notifying(&self) -> Vec<HookStatus> {
+    pub(crate) fn notify_status(&self) -> Vec<HookStatus> {
         let hooks = self.hooks("");
         let jobs = self.jobs.lock();
         let status = |hook: &Arc<HookSettings>| {
@@ -233,7 +233,7 @@ impl PublishHooks {
     pub(crate) async fn finish(&self) {
         self.is_ending.store(true, Ordering::Release);
         self.jobs.lock().values().for_each(|job| job.woken.notify_one());
-        let _ = timeout(FINISH, async {
+        let _ = timeout(FINISH_TIMEOUT, async {
             loop {
                 let rested = self.rested.notified();
                 if !self.jobs.lock().values().any(|job| job.is_running) {
@@ -360,7 +360,7 @@ impl PublishHooks {
 }
 
 async fn run(shared: Arc<PublishHooks>, key: JobKey) {
-    let dice = RandomState::new();
+    let random_state = RandomState::new();
     loop {
         let next = {
             let mut jobs = shared.jobs.lock();
@@ -377,13 +377,13 @@ async fn run(shared: Arc<PublishHooks>, key: JobKey) {
                 }
             }
         };
-        deliver(&shared, &next, &dice).await;
+        deliver(&shared, &next, &random_state).await;
     }
 }
 
 /// Tries to deliver a notice until it is delivered, refused or superseded, or until there are no
 /// attempts left.
-async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
+async fn deliver(shared: &PublishHooks, of: &Delivery, random_state: &RandomState) {
     let Delivery { key, hook, notice, .. } = of;
     if !shared.must_send(of).await {
         return;
@@ -397,20 +397,20 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
             return;
         }
         shared.update(key, |job| job.status.report.attempts = number);
-        let outcome = match lane.left_alone(hook) {
-            Some(why) => Attempt::Failed(why),
+        let outcome = match lane.pause_reason(hook) {
+            Some(why) => AttemptOutcome::Failed(why),
             None => {
                 let admin = shared.admin.lock().clone();
                 let outcome = attempt(hook, notice, admin, &permits).await;
-                lane.note(hook, !matches!(outcome, Attempt::Unanswered(_)));
+                lane.note(hook, !matches!(outcome, AttemptOutcome::Unanswered(_)));
                 outcome
             }
         };
         drop(permits);
         let (why, pause) = match outcome {
-            Attempt::Delivered(status) => {
+            AttemptOutcome::Delivered(status) => {
                 let unrecorded = shared.record(of).err().map(|error| error.to_string());
-                shared.turn(shared.turn_id(key), TurnOf::Sent);
+                shared.report_turn(shared.turn_id(key), TurnReport::Sent);
                 shared.update(key, |job| {
                     job.status.rest("delivered", unrecorded.clone());
                     job.status.counts.0 += 1;
@@ -427,14 +427,14 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
                 shared.report(hook, notice, kind, Some(status.as_u16()), &what);
                 return;
             }
-            Attempt::Failed(why) | Attempt::Unanswered(why) => {
-                let roll = dice.hash_one((number, SystemTime::now())) as u32;
+            AttemptOutcome::Failed(why) | AttemptOutcome::Unanswered(why) => {
+                let roll = random_state.hash_one((number, SystemTime::now())) as u32;
                 (why, shared.retry.pause(number, roll))
             }
-            Attempt::Refused(why) => (why, None),
+            AttemptOutcome::Refused(why) => (why, None),
         };
         let Some(again) = pause else {
-            shared.turn(shared.turn_id(key), TurnOf::Over);
+            shared.report_turn(shared.turn_id(key), TurnReport::Over);
             shared.update(key, |job| job.status.gave_up(&why));
             let attempts = if number == 1 { "attempt" } else { "attempts" };
             let what = format!("{why}; robotsd gave up after {number} {attempts}: {}", notice.lost());
@@ -444,7 +444,7 @@ async fn deliver(shared: &PublishHooks, of: &Delivery, dice: &RandomState) {
         shared.update(key, |job| job.status.report.problem = Some(why.clone()));
         let what = format!("{why}; the next attempt is in {} s", again.as_secs());
         shared.report(hook, notice, HookEventKind::Repeated, None, &what);
-        if !shared.waits(of, again).await {
+        if !shared.wait_unless_superseded(of, again).await {
             return;
         }
     }
@@ -476,9 +476,9 @@ impl HookStatus {
     }
 
     /// Reports whether the hook has failed to send a notice that it began to send at least
-    /// [`AFTER_FAILING`] ago. If so, the notice is sent again if its event still lasts.
-    fn has_rested_from_failing(&self) -> bool {
-        let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= AFTER_FAILING);
+    /// [`FAILURE_PAUSE`] ago. If so, the notice is sent again if its event still lasts.
+    fn is_retry_due(&self) -> bool {
+        let is_past = |since: SystemTime| since.elapsed().is_ok_and(|age| age >= FAILURE_PAUSE);
         self.report.state == "failed" && self.since.is_some_and(is_past)
     }
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::sender::{Delivery, PublishHooks};
-use super::turns::{Turn, TurnOf, turn_id};
+use super::turns::{Turn, TurnReport, turn_id};
 
 /// Maximum time to wait for the coordinator's decision. Without a decision, this process sends the
 /// notification, because a duplicate is better than no notification.
-const ANSWER: Duration = Duration::from_secs(1);
+const DECISION_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval between questions to the coordinator while another process sends the notification.
-const AGAIN: Duration = Duration::from_secs(5);
+const ASK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl PublishHooks {
     /// Reports whether this process must send the notification. If another process is about to send
@@ -24,9 +24,9 @@ impl PublishHooks {
         let id = turn_id(&key.1, notice);
         let mut before = None;
         self.update(key, |job| before = job.turn_id.replace(id.clone()));
-        self.turn(before.filter(|before| *before != id), TurnOf::Over);
+        self.report_turn(before.filter(|before| *before != id), TurnReport::Over);
         loop {
-            match timeout(ANSWER, turns.ask(id.clone(), TurnOf::Wish)).await {
+            match timeout(DECISION_TIMEOUT, turns.ask(id.clone(), TurnReport::Wish)).await {
                 Ok(Ok(Turn::Other)) => {}
                 Ok(Ok(Turn::Sent)) => {
                     // The delivery is recorded as if this process had delivered the notification.
@@ -39,13 +39,13 @@ impl PublishHooks {
                 }
                 _ => return true,
             }
-            if !self.waits(of, AGAIN).await {
+            if !self.wait_unless_superseded(of, ASK_INTERVAL).await {
                 return false;
             }
         }
     }
 
-    pub(super) fn turn(&self, id: Option<String>, of: TurnOf) {
+    pub(super) fn report_turn(&self, id: Option<String>, of: TurnReport) {
         if let (Some(turns), Some(id)) = (&self.turns, id) {
             drop(turns.ask(id, of));
         }
@@ -53,7 +53,7 @@ impl PublishHooks {
 
     /// Waits for `time`. Returns `false` early if the notice is superseded or the process ends. If
     /// the process ends, the notice is sent after the next start.
-    pub(super) async fn waits(&self, of: &Delivery, time: Duration) -> bool {
+    pub(super) async fn wait_unless_superseded(&self, of: &Delivery, time: Duration) -> bool {
         let until = Instant::now() + time;
         while timeout_at(until, of.woken.notified()).await.is_ok() {
             if self.is_superseded(of) || self.is_ending.load(Ordering::Acquire) {

@@ -243,7 +243,7 @@ impl Notice {
 }
 
 /// Default body of a notification to people.
-pub(crate) const NOTICE: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
+pub(crate) const DEFAULT_BODY: &str = "{\"type\":\"{{event}}\",\"timestamp\":\"{{time}}\",\"data\":{\"site\":\"{{site}}\",\
     \"version\":\"{{version}}\",\"replica\":\"{{replica}}\",\"message\":\"{{message}}\",\"next\":\"{{next}}\"}}";
 
 const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
@@ -263,7 +263,7 @@ word_enum! {
 
 /// Top-level keys of a JSON message with Slack's markup. Other services, such as Mattermost, use
 /// the same keys.
-const SLACK: [&str; 3] = ["text", "blocks", "attachments"];
+const SLACK_KEYS: [&str; 3] = ["text", "blocks", "attachments"];
 
 /// Body of a request, with placeholders such as `{{url}}`. Values are escaped according to the
 /// format of the body.
@@ -295,7 +295,7 @@ impl BodyTemplate {
         let hosts = vec!["a.example".to_owned(), "b.example".to_owned()];
         let notice = Notice { hosts, ..Notice::new(None, "a \"site\"", "sha256:00") };
         let mut names = Vec::new();
-        let tried = filled(text, |name| {
+        let tried = fill(text, |name| {
             names.push(name.to_owned());
             template.value(name, &notice)
         })?;
@@ -308,7 +308,7 @@ impl BodyTemplate {
                 )
             };
             let tried: serde_json::Value = serde_json::from_str(&tried).map_err(fault)?;
-            if format.is_none() && SLACK.iter().any(|key| tried.get(key).is_some()) {
+            if format.is_none() && SLACK_KEYS.iter().any(|key| tried.get(key).is_some()) {
                 template.format = BodyFormat::Slack;
             }
         }
@@ -329,7 +329,7 @@ impl BodyTemplate {
 
     pub(super) fn render(&self, notice: &Notice) -> String {
         // Filling the template cannot fail, because the template was validated when it was parsed.
-        filled(&self.text, |name| self.value(name, notice)).unwrap_or_default()
+        fill(&self.text, |name| self.value(name, notice)).unwrap_or_default()
     }
 
     fn value(&self, name: &str, notice: &Notice) -> Option<String> {
@@ -371,12 +371,12 @@ impl BodyTemplate {
 }
 
 /// Replaces the placeholders in `text` by their values. `{{{{` is replaced by `{{`.
-fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
-    let (mut filled, mut rest) = (String::new(), text);
+fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
+    let (mut fill, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
-        filled.push_str(before);
+        fill.push_str(before);
         if let Some(after) = after.strip_prefix("{{") {
-            filled.push_str("{{");
+            fill.push_str("{{");
             rest = after;
             continue;
         }
@@ -393,10 +393,10 @@ fn filled(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<S
                 known = PLACEHOLDERS.join(", ")
             ));
         };
-        filled.push_str(&value);
+        fill.push_str(&value);
         rest = after;
     }
-    Ok(filled + rest)
+    Ok(fill + rest)
 }
 
 fn url(host: &str) -> String {
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_escaped_for_what_the_body_is() {
+    fn placeholder_values_are_escaped_for_the_format_of_the_body() {
         assert_eq!(rendered("{\"site\":\"{{site}}\"}"), r#"{"site":"a\"\\\n"}"#);
         assert_eq!(rendered("site={{ site }}"), "site=a\"\\\u{fffd}");
         let want = "{\"files\": [\"https://shop.test/robots.txt\",\"https://www.shop.test/robots.txt\"]}";
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_for_slack_has_no_markup_of_its_values() {
+    fn placeholder_values_cannot_add_markup_to_a_slack_message() {
         let hostile = "<!channel> <https://evil.test|approve> & \"x\"";
         let rendered = |text: &str, format| {
             let template = BodyTemplate::parse(text, format).expect(text);
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn the_error_for_an_invalid_body_template_explains_the_problem() {
         for (text, begins) in [
             (
                 "{{hosst}}",

@@ -151,7 +151,7 @@ fn says(said: &Mutex<Vec<String>>, text: &str) {
 }
 
 #[test]
-fn a_version_is_announced_once_with_its_headers_and_body() {
+fn a_version_is_announced_once_with_the_configured_headers_and_body() {
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token");
     std::fs::write(&token, format!("{SECRET}\n")).expect("written");
@@ -185,7 +185,7 @@ fn a_version_is_announced_once_with_its_headers_and_body() {
 }
 
 #[test]
-fn sixteen_interim_answers_are_read_and_no_more() {
+fn at_most_sixteen_interim_responses_are_read() {
     let server = Server::new(&[Answer::Interim(17), Answer::Interim(16)]);
     let (hooks, said) = hooks(None, 3);
     serve(&hooks, &hook(server.port, Vec::new()));
@@ -195,7 +195,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
 }
 
 #[test]
-fn what_fails_is_tried_again_and_given_up() {
+fn a_failed_webhook_is_retried_and_finally_given_up() {
     let server = Server::new(&[Answer::Status(500), Answer::Reset, Answer::Status(204)]);
     let (hooks, said) = hooks(None, 5);
     serve(&hooks, &hook(server.port, Vec::new()));
@@ -229,7 +229,7 @@ fn what_fails_is_tried_again_and_given_up() {
 }
 
 #[test]
-fn a_newer_version_takes_the_place_of_one_that_waits() {
+fn a_newer_version_replaces_one_that_waits_to_be_sent() {
     let server = Server::new(&[Answer::Status(500), Answer::Status(200)]);
     let (hooks, said) = hooks_with(None, vec![Duration::from_secs(60)]);
     serve(&hooks, &hook(server.port, Vec::new()));
@@ -273,7 +273,7 @@ fn a_restart_with_the_same_version_sends_nothing() {
 }
 
 #[test]
-fn a_failed_request_is_repeated_after_a_restart_with_the_version_before() {
+fn a_version_whose_last_request_failed_is_announced_again_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = Server::new(&[Answer::Status(200), Answer::Status(500), Answer::Status(500), Answer::Status(200)]);
     let hook = hook(server.port, Vec::new());
@@ -320,7 +320,7 @@ fn an_event_that_ends_during_its_request_is_reported_when_it_occurs_again() {
 }
 
 #[test]
-fn hooks_that_differ_in_a_header_alone_are_two() {
+fn webhooks_that_differ_only_in_a_header_are_separate() {
     let server = Server::new(&[Answer::Status(200)]);
     let folder = tempfile::tempdir().expect("a folder");
     let start = || {
@@ -343,7 +343,7 @@ fn hooks_that_differ_in_a_header_alone_are_two() {
 }
 
 #[test]
-fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
+fn new_hosts_are_announced_and_files_of_host_patterns_are_not() {
     let server = Server::new(&[Answer::Status(200)]);
     let (hooks, said) = hooks(None, 2);
     serve(&hooks, &hook(server.port, Vec::new()));
@@ -364,7 +364,7 @@ fn hosts_that_come_are_announced_and_files_of_patterns_are_not() {
 }
 
 #[test]
-fn a_hook_that_the_config_has_no_more_sends_nothing() {
+fn a_webhook_that_was_removed_from_the_config_sends_nothing() {
     let server = Server::new(&[Answer::Status(500)]);
     // The delay is at least half of `pause`. The hook is removed from this site late in the delay;
     // another site still has it.
@@ -392,7 +392,7 @@ fn a_hook_that_the_config_has_no_more_sends_nothing() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_holds_up_no_other() {
+fn a_receiver_that_does_not_respond_delays_no_other_receiver() {
     let (dead, well) = (Server::new(&[Answer::Silence]), Server::new(&[Answer::Status(200)]));
     let (hooks, _) = hooks(None, 1);
     let slow = |number: usize| {
@@ -410,7 +410,7 @@ fn a_server_that_does_not_answer_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn the_end_waits_for_a_moment_only() {
+async fn the_shutdown_waits_only_briefly_for_webhooks_in_progress() {
     let server = Server::new(&[Answer::Silence]);
     let (hooks, _) = hooks(None, 5);
     assert!(hooks.finish().now_or_never().is_some(), "nothing is under way");
@@ -424,7 +424,7 @@ async fn the_end_waits_for_a_moment_only() {
 }
 
 #[test]
-fn a_secret_that_cannot_be_read_is_a_failure_that_names_its_file() {
+fn an_unreadable_secret_fails_with_a_message_that_contains_its_path() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
         std::fs::write(folder.path().join(name), text).expect("written");

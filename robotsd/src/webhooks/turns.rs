@@ -11,11 +11,11 @@ pub(crate) trait Turns: Send + Sync {
     /// Sends a report about the notification `id` to the coordinator. Does not block; the
     /// coordinator's decision arrives on the returned channel. A process that receives no decision
     /// sends the notification.
-    fn ask(&self, id: String, of: TurnOf) -> oneshot::Receiver<Turn>;
+    fn ask(&self, id: String, of: TurnReport) -> oneshot::Receiver<Turn>;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TurnOf {
+pub(crate) enum TurnReport {
     /// The process wants to send the notification.
     Wish,
     Sent,

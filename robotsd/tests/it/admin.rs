@@ -24,7 +24,7 @@ fn json(answer: &Answer) -> Value {
 }
 
 #[test]
-fn probes_and_status_say_what_is_served() {
+fn probes_and_status_report_what_is_served() {
     let (_folder, running) = config().robots("User-agent: *\nDisallow: /x/\nNoindex: /x\n").start();
     let live = running.ask_admin("GET /livez");
     assert_eq!((live.status, &*live.body), (200, "alive\n"));
@@ -93,7 +93,7 @@ fn reload_waits_and_reports_the_outcome() {
 }
 
 #[test]
-fn only_the_operators_programs_get_access() {
+fn foreign_and_malformed_admin_requests_are_rejected_and_change_nothing() {
     let (_folder, running) = config().start();
     let admin = running.admin();
     let own = format!("Host: {admin}\r\n");
@@ -120,7 +120,7 @@ fn only_the_operators_programs_get_access() {
 }
 
 #[test]
-fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
+fn a_site_whose_upstream_is_the_admin_interface_does_not_expose_it() {
     let (_inner_folder, inner) = config().start();
     let (_outer_folder, outer) = Config::new().upstream("a", inner.admin()).robots(ROBOTS).start();
     let fields = [("Host", "localhost"), ("Robotsd-Admin", "1")];
@@ -131,7 +131,7 @@ fn a_site_in_front_of_the_admin_interface_does_not_expose_it() {
 /// Opens more idle connections than the interface accepts, over TCP and the socket. Some of the
 /// connections send half a request.
 #[test]
-fn the_kill_switch_works_however_many_connections_are_idle() {
+fn the_kill_switch_works_while_many_connections_are_idle() {
     use std::os::unix::net::UnixStream;
     const IDLE: u64 = 1000;
     let (folder, running) = config().tables("socket = \"admin.sock\"").start();
@@ -158,7 +158,7 @@ fn the_kill_switch_works_however_many_connections_are_idle() {
 }
 
 #[test]
-fn the_kill_switch_works_while_idle_connections_come_without_end() {
+fn the_kill_switch_works_during_a_flood_of_idle_connections() {
     let (_folder, running) = config().start();
     let admin = running.admin();
     let mut idle = std::collections::VecDeque::new();
@@ -180,7 +180,7 @@ fn the_kill_switch_works_while_idle_connections_come_without_end() {
 }
 
 #[test]
-fn a_site_without_robots_txt_is_named_and_does_not_affect_others() {
+fn a_site_without_robots_txt_is_reported_and_does_not_prevent_readiness() {
     let (folder, running) = Config::new().upstream("a", Origin::start()).admin().start();
     running.ask_admin("GET /readyz").comes_with(200, "ready\nsite \"a\" has no robots.txt: nothing is enforced\n");
     assert_eq!(running.ask_admin("GET /readyz?require=sites").status, 503);
@@ -193,7 +193,7 @@ fn a_site_without_robots_txt_is_named_and_does_not_affect_others() {
 }
 
 #[test]
-fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
+fn commands_find_the_socket_of_the_process_that_uses_their_config() {
     use std::os::unix::fs::PermissionsExt;
     let config = Config::refusing().listener("name = \"web\"").robots(ROBOTS);
     let folder = config.site("a site", "hosts = [\"site.test\"]\nroot = \".\"").admin_socket().folder();
@@ -225,7 +225,7 @@ fn the_commands_ask_over_the_socket_of_the_process_with_their_config() {
 }
 
 #[test]
-fn a_command_names_the_address_that_it_cannot_reach() {
+fn a_command_explains_why_it_cannot_reach_robotsd() {
     let (folder, _running) = config().tables("enabled = false").start();
     let error = folder.with_config(&["status"]).failed(2);
     assert_has(error, &["no running robotsd uses this config", "its admin interface with --admin PLACE"]);
@@ -254,7 +254,7 @@ fn no_robots_txt_is_fetched_from_the_admin_interface() {
 
 /// A web page must not get access, even through a relay that uses HTTP/1.0 and drops `Host`.
 #[test]
-fn a_web_page_changes_nothing_whatever_its_request() {
+fn requests_from_web_pages_are_refused_in_every_form() {
     let (_folder, running) = config().start();
     let admin = running.admin();
     let sent = |request: String| exchange(admin, request);
@@ -310,7 +310,7 @@ fn a_read_only_listener_answers_queries_and_changes_nothing() {
 }
 
 #[test]
-fn tokens_are_required_once_the_config_has_one() {
+fn the_local_token_is_rejected_once_the_config_has_a_token() {
     let further = free();
     let listener = format!("[[admin.listener]]\naddress = \"{further}\"\n");
     let of = |more: &str| config().tables(format!("{listener}{more}")).to_string();
@@ -341,7 +341,7 @@ fn tokens_are_required_once_the_config_has_one() {
 }
 
 #[test]
-fn the_root_leads_to_the_board_or_where_there_is_none_to_the_status() {
+fn the_root_path_redirects_to_the_board_if_enabled_and_otherwise_to_the_status() {
     for (board, place) in [("", "/board"), ("[board]\nenabled = false", "/status")] {
         let config = Config::new().admin().site("shop", "root = \".\"\nrobots.text = \"# open\"").tables(board);
         let (_folder, running) = config.start();

@@ -33,7 +33,7 @@ fn crawlers_are_listed_and_searched() {
 }
 
 #[test]
-fn index_matches_engines_not_refused_by_default_and_no_names() {
+fn the_filter_index_matches_search_engines_and_not_crawler_names() {
     let found = rows(&["index"]);
     assert!(found.len() > 20 && found.iter().all(|row| row["index"] == true));
     let found = rows(&["category:ai-training", "operator:openai"]);
@@ -43,7 +43,7 @@ fn index_matches_engines_not_refused_by_default_and_no_names() {
 }
 
 #[test]
-fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
+fn rows_show_when_they_were_checked_and_the_summary_counts_checked_rows() {
     let text = out(&["mojeekbot"]);
     assert_has(
         &text,
@@ -58,7 +58,7 @@ fn rows_say_when_they_were_checked_and_the_list_how_many_were() {
 }
 
 #[test]
-fn headers_are_identified_from_arguments_and_from_standard_input() {
+fn user_agents_are_identified_from_arguments_and_standard_input() {
     let text = out(&["--identify", GPTBOT, FIREFOX]);
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(lines[1], "  registered GPTBot, ai-training; obeys gptbot, else *");

@@ -219,7 +219,7 @@ fn client_config(authority: &Authority, has_certificate: bool) -> ClientConfig {
 }
 
 #[test]
-fn every_path_client_site_and_way_matches_the_table() {
+fn every_combination_of_path_client_and_site_is_admitted_as_in_the_table() {
     let scene = Scene::start();
     // The server lists its paths in this error. Each of them must be in the table.
     let known = scene.ask(Way::Token, 0, "GET /no-such-path", "").json()["error"].as_str().unwrap().to_owned();
@@ -278,7 +278,7 @@ fn every_path_client_site_and_way_matches_the_table() {
 }
 
 #[test]
-fn unknown_clients_only_get_probes() {
+fn requests_without_valid_credentials_are_refused() {
     let scene = Scene::start();
     let admin = scene.running.admin();
     let asked = |address: SocketAddr, fields: &str| {
@@ -332,7 +332,7 @@ fn unknown_clients_only_get_probes() {
 }
 
 #[test]
-fn a_reloaded_config_uses_only_its_own_tokens() {
+fn changed_tokens_take_effect_on_reload_and_are_never_logged() {
     let scene = Scene::start();
     let operator = 2;
     let asked = || scene.ask(Way::Token, operator, "POST /reload?site=shop", "").status;
@@ -369,7 +369,7 @@ fn a_reloaded_config_uses_only_its_own_tokens() {
 }
 
 #[test]
-fn the_audit_says_who_did_what_and_who_was_refused() {
+fn the_audit_log_records_who_changed_what_and_who_was_refused() {
     let scene = Scene::start();
     // On a slow disk, robotsd responds before the audit line is written. So the test waits for all
     // lines after each command.
@@ -463,7 +463,7 @@ fn the_audit_says_who_did_what_and_who_was_refused() {
 }
 
 #[test]
-fn commands_use_tls_with_a_token_and_known_authorities() {
+fn commands_over_tls_require_a_valid_token_and_a_trusted_authority() {
     let scene = Scene::start();
     let place = format!("https://localhost:{}", scene.tls.port());
     let command = |token: &str, ca: &str| {
@@ -491,7 +491,7 @@ fn commands_use_tls_with_a_token_and_known_authorities() {
 }
 
 #[test]
-fn a_restricted_client_sees_its_sites_in_the_status() {
+fn a_restricted_client_sees_only_its_own_sites() {
     let scene = Scene::start();
     for (client, want) in [(0, &["shop", "blog-1"][..]), (1, &["shop"]), (4, &["blog-1"])] {
         let status = scene.ask(Way::Token, client, "GET /status", "").json();
@@ -509,7 +509,7 @@ fn a_restricted_client_sees_its_sites_in_the_status() {
 
 /// If all sites of a client were renamed, the status must show this client a problem.
 #[test]
-fn a_client_without_existing_sites_is_told_so() {
+fn the_status_reports_that_none_of_the_sites_of_a_client_exists() {
     let scene = Scene::start();
     let place = scene.running.admin().to_string();
     let command = |client: usize, arguments: &[&str]| {
@@ -631,7 +631,7 @@ fn a_full_disk_only_blocks_changes_that_must_be_audited() {
 /// The mode `off` disables enforcement like a kill switch, so the audit log must contain this
 /// change. `audit` must reject an unknown site.
 #[test]
-fn a_mode_that_a_config_changes_is_in_the_audit() {
+fn a_mode_change_by_a_config_is_in_the_audit_log() {
     let config = |mode: &str, of_site: &str| {
         let keys = format!("mode = {mode:?}\nstate_dir = \"state\"");
         Config::new().keys(keys).site("shop", format!("root = \".\"\n{of_site}")).admin_socket().robots(ROBOTS)
@@ -663,7 +663,7 @@ fn a_mode_that_a_config_changes_is_in_the_audit() {
 }
 
 #[test]
-fn decisions_while_nothing_runs_are_in_the_audit_too() {
+fn decisions_made_while_robotsd_is_not_running_are_in_the_audit_log() {
     let folder =
         Config::refusing().keys("state_dir = \"state\"").admin_socket().files_of("shop").robots(ROBOTS).folder();
     let mut running = folder.start();

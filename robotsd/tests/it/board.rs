@@ -51,7 +51,7 @@ pub(super) fn written_disallowed(lines: &[Value]) -> u64 {
 }
 
 #[test]
-fn crawlers_are_counted_and_outlive_a_kill() {
+fn the_board_counts_crawlers_and_the_counts_survive_a_kill() {
     let folder = site_folder();
     let mut running = folder.start();
     running.get("/robots.txt", GPTBOT);
@@ -90,7 +90,7 @@ fn crawlers_are_counted_and_outlive_a_kill() {
 }
 
 #[test]
-fn the_board_begins_with_pending_actions() {
+fn the_board_begins_with_the_off_switch_and_the_pending_version() {
     let folder = site_folder();
     let running = folder.start();
     assert_has(output(&folder, &[]), &["is serving, 1 site\n\nfrom "]);
@@ -105,7 +105,7 @@ fn the_board_begins_with_pending_actions() {
 /// While enforcement is off, crawlers are not recognised. The board must record this as a gap,
 /// however short it is.
 #[test]
-fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
+fn the_board_records_a_gap_if_enforcement_is_off_for_a_moment() {
     let folder = site_folder();
     let running = folder.start();
     // The wait for a count makes the first watch long enough to be split.
@@ -132,7 +132,7 @@ fn a_kill_switch_that_is_off_for_a_moment_is_a_gap() {
 /// Without a robots.txt, crawlers are not recognised. A crawler that gets a 404 for robots.txt may
 /// request everything, so the board must record this time as a gap.
 #[test]
-fn a_time_without_a_robots_txt_is_a_gap() {
+fn the_board_records_a_gap_while_a_site_has_no_robots_txt() {
     let origin = Origin::publishing(404, "none");
     let site = format!("upstreams = [\"http://{origin}\"]\nrobots = {{ source = \"upstream\", host = \"a.test\" }}");
     let config = Config::new().keys("state_dir = \"state\"").admin_socket().site("Shop 1", site);
@@ -288,7 +288,7 @@ fn verdicts_are_the_same_after_a_restart_and_a_kill() {
 /// The crawler fetches robots.txt on one replica and requests disallowed pages on another. Neither
 /// replica alone may accuse the crawler. Both together must accuse it, even after a kill.
 #[test]
-fn a_read_and_requests_on_two_replicas_have_the_same_verdict_after_a_kill() {
+fn a_fetch_and_requests_on_two_replicas_lead_to_the_same_verdict_after_a_kill() {
     let replicas = [site_folder(), site_folder()];
     let rows = [row("Split", 5, json!({ "allowed": 1, "reads": read("2", 5) })), row("Split", 2, went_in(2))];
     for (folder, row) in replicas.iter().zip(rows) {

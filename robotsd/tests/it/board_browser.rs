@@ -51,7 +51,7 @@ pub(crate) fn hinders_nobody(browser: &Browser, axe: &str, url: &str, page: &str
 }
 
 #[test]
-fn a_report_is_accessible() {
+fn a_replay_report_is_accessible() {
     let Some(axe) = axe() else { return };
     let Some(browser) = Browser::start("") else { return };
     let folder = folder(&[]);

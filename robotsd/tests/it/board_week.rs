@@ -133,7 +133,7 @@ fn said(report: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_week_of_real_requests_has_exactly_these_verdicts() {
+fn the_merged_board_of_a_week_of_requests_has_the_expected_verdicts() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     let names = PlayedDns::start();
     for (name, address) in CRAWLERS {
@@ -267,7 +267,7 @@ fn committed(folder: &Folder, text: &str, seconds: u64) {
 }
 
 #[test]
-fn a_live_board_and_the_log_of_the_same_week_agree() {
+fn the_live_board_and_a_replay_of_its_log_agree_on_verdicts_and_visitors() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     if Command::new("git").arg("--version").output().is_err() {
         return skip("git");

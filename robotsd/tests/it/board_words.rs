@@ -108,7 +108,7 @@ fn a_verified_crawler_has_the_right_verdict_on_a_running_board() {
 /// The host belongs to another site for a while. The first site does not know of fetches from that
 /// site.
 #[test]
-fn a_host_that_returns_to_a_site_accuses_no_crawler() {
+fn a_crawler_is_not_accused_if_a_host_moves_to_another_site_and_back() {
     let names = PlayedDns::start();
     let folder = site(&names, "sees_all = true");
     let config = folder.read("robotsd.toml");
@@ -190,7 +190,7 @@ fn cache(program: &Path, folder: &Path, robotsd: SocketAddr) -> (Daemon, SocketA
 
 /// The cache serves an older version than robotsd does, and robotsd does not see the fetch.
 #[test]
-fn behind_a_cache_no_crawler_is_accused() {
+fn a_crawler_is_not_accused_behind_a_cache_unless_sees_all_is_set() {
     let Some(program) = crate::programs::present(find("nginx")) else { return };
     let cached = |sees_all: bool, is_accused: bool| {
         let names = PlayedDns::start();
@@ -228,8 +228,8 @@ fn behind_a_cache_no_crawler_is_accused() {
 /// On a full disk, requests must still be served, and are counted in memory. The status must report
 /// that they are not written, and existing files must remain.
 #[test]
-fn a_full_disk_loses_at_most_what_was_not_written() {
-    SmallDisk::with("board_words::a_full_disk_loses_at_most_what_was_not_written", |disk| {
+fn a_full_disk_and_a_kill_lose_only_the_counts_that_were_not_written() {
+    SmallDisk::with("board_words::a_full_disk_and_a_kill_lose_only_the_counts_that_were_not_written", |disk| {
         let state = disk.path().join("state");
         let config = Config::new().keys(format!("state_dir = {state:?}")).admin().files_of("shop");
         let version = |number: u32| format!("User-agent: *\nDisallow: /private/\n# {number}\n");

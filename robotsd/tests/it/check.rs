@@ -20,7 +20,7 @@ fn site() -> Folder {
 
 /// With `--exit-zero`, the check only reports: the exit status is then 0 unless a file is missing.
 #[test]
-fn the_exit_status_distinguishes_good_from_bad() {
+fn the_exit_status_of_check_distinguishes_clean_files_findings_and_failures() {
     let site = site();
     let good = "good.txt|warn.txt|--deny notes good.txt|--exit-zero bad.txt|--format sarif bad.txt|\
                 --exit-zero --deny notes bad.txt|--deny notes --exit-zero --format sarif bad.txt";
@@ -54,7 +54,7 @@ fn a_managed_file_with_all_content_signals_passes() {
 }
 
 #[test]
-fn a_directory_stands_for_the_files_in_it() {
+fn check_of_a_directory_checks_the_files_in_it() {
     let site = site();
     let findings = checked(site.path(), &["--format=json", "tree"]).json_lines();
     let files: Vec<_> = findings.iter().map(|finding| finding["file"].as_str().expect("a file")).collect();
@@ -105,7 +105,7 @@ fn findings_are_grouped_by_code_and_notes_are_counted() {
 }
 
 #[test]
-fn several_files_are_shown_as_lines_and_a_table() {
+fn the_findings_of_several_files_are_shown_as_lines_and_a_table() {
     let site = noisy();
     let shown = checked(site.path(), &["clean.txt", "bad.txt", "noisy.txt"]).out;
     assert_lacks(&shown, &["-->"]);
@@ -133,14 +133,14 @@ fn several_files_are_shown_as_lines_and_a_table() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn check_reads_a_file_from_standard_input() {
     let checked = |input: &[u8]| run_with(robotsd().args(["check", "-"]), input);
     assert_has(checked(b"User-agent: *\nDisallow: x\n").ends_with(1).out, &["--> <stdin>:2:11\n"]);
     assert_has(checked(&b"#".repeat((8 << 20) + 1)).failed(2), &["<stdin>: the input is larger than 8 MiB"]);
 }
 
 #[test]
-fn a_code_is_explained() {
+fn check_explain_explains_one_code_or_lists_all_codes() {
     let shown = checked(Path::new("."), &["--explain", "secret-path"]).succeeded();
     assert!(shown.starts_with("secret-path: ") && shown.contains("/backup/db.sql"), "{shown}");
     let listed = checked(Path::new("."), &["--explain"]).out;
@@ -156,7 +156,7 @@ fn a_code_is_explained() {
 /// The pull request contains three symbolic links: one to a key outside of the checkout, one to a
 /// file in `.git`, and one that replaces the settings file.
 #[test]
-fn nothing_outside_of_the_folder_is_read() {
+fn check_within_reads_no_file_outside_the_folder() {
     use std::os::unix::fs::symlink;
 
     let folder = folder(&[
@@ -193,7 +193,7 @@ fn nothing_outside_of_the_folder_is_read() {
 }
 
 #[test]
-fn sarif_is_one_document_of_all_files() {
+fn sarif_output_is_one_document_for_all_files() {
     let site = site();
     let document = checked(site.path(), &["--format", "sarif", "bad.txt", "tree", "missing.txt"]).json();
     let run = &document["runs"][0];

@@ -45,7 +45,7 @@ fn unsafe_fixes_print_their_effect() {
 /// A fix must write the path that the author meant. If the file does not show which of two paths
 /// was meant, the help must name both, and the file must not be changed.
 #[test]
-fn a_fix_writes_the_intended_path() {
+fn a_fix_writes_the_intended_path_and_leaves_an_ambiguous_path_unchanged() {
     let folder = folder(&[("robots.txt", "")]);
     for (value, want) in [(".pdf$", "/*.pdf$"), ("/shop.example/wp-admin/", "/wp-admin/"), ("?sort=", "?sort=")] {
         let file = |value: &str| format!("Sitemap: https://shop.example/s.xml\nUser-agent: *\nDisallow: {value}\n");
@@ -60,7 +60,7 @@ fn a_fix_writes_the_intended_path() {
 }
 
 #[test]
-fn diff_changes_nothing_and_exits_with_1() {
+fn the_diff_option_changes_no_file_and_exits_with_status_1() {
     let folder = folder(&[("robots.txt", BAD), ("good.txt", "User-agent: *\nDisallow: /p\n")]);
     let Ended { out, error, .. } = run(&folder, &["--diff", "robots.txt", "good.txt"], "").ends_with(1);
     let want = "--- robots.txt\n+++ robots.txt\n@@ -1,4 +1,3 @@\n-\u{feff}User-agent: *\r\n-Dissallow: /p # why\r\n\
@@ -71,7 +71,7 @@ fn diff_changes_nothing_and_exits_with_1() {
 }
 
 #[test]
-fn standard_input_is_corrected_to_standard_output() {
+fn a_corrected_standard_input_is_written_to_standard_output() {
     let folder = folder(&[]);
     let fixed = run(&folder, &["--fix", "--stdin-filename", "x/robots.txt", "-"], BAD).ends_with(1);
     assert_eq!(fixed.out, "User-agent: *\r\nDisallow: /p # why\r\nDisallow: b\r\n");
@@ -80,7 +80,7 @@ fn standard_input_is_corrected_to_standard_output() {
 }
 
 #[test]
-fn every_format_says_what_can_be_fixed() {
+fn every_format_shows_which_findings_can_be_fixed() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDissallow: /p\nDisallow: b\n")]);
     let of = |format: &str| run(&folder, &["--format", format, "robots.txt"], "").out;
     let text = of("text");
@@ -102,7 +102,7 @@ fn every_format_says_what_can_be_fixed() {
 }
 
 #[test]
-fn excluded_findings_are_not_corrected() {
+fn linked_files_in_a_folder_are_not_corrected() {
     let folder = folder(&[("site/robots.txt", BAD), ("site/en/robots.txt", BAD), ("other.txt", BAD)]);
     let path = |name: &str| folder.at(name);
     let is_left = |name: &str| fs::read_to_string(path(name)).expect("a file") == BAD;
@@ -126,7 +126,7 @@ fn excluded_findings_are_not_corrected() {
 }
 
 #[test]
-fn conflicting_options_are_refused_and_others_apply() {
+fn invalid_options_are_refused_without_printing_a_password_in_a_url() {
     let folder = folder(&[("a/robots.txt", BAD), ("b/robots.txt", BAD), ("robots-check.toml", "ignore = [\"x\"]\n")]);
     let error = run(&folder, &["."], "").failed(2);
     assert_eq!(error.matches("no lint has the code \"x\"").count(), 1, "{error}");
@@ -143,7 +143,7 @@ fn conflicting_options_are_refused_and_others_apply() {
 }
 
 #[test]
-fn a_possible_loss_of_rules_is_an_error_that_no_fix_hides() {
+fn a_possible_loss_of_rules_is_an_error_and_no_fix_changes_the_file() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
     let joined = ["\\n", "\\r\\n", " ", "<br>", "\u{2028}", "\u{85}", "", "&#10;"].map(|end| good.replace('\n', end));
     let half = "User-agent: *\nDisallow: /one\\nDisallow: /two\n".to_owned();
@@ -163,7 +163,7 @@ fn a_possible_loss_of_rules_is_an_error_that_no_fix_hides() {
 }
 
 #[test]
-fn a_byte_order_mark_inside_a_file_is_named_and_costs_no_rule() {
+fn a_byte_order_mark_inside_a_file_is_an_error_that_needs_an_unsafe_fix() {
     let shared = "User-agent: GPTBot\nDisallow: /\n\n";
     let own = "User-agent: *\nDisallow: /private/\nAllow: /\n";
     let file = format!("{shared}\u{feff}{own}");

@@ -65,7 +65,7 @@ fn swap(volume: &Path, version: u64) {
 }
 
 #[test]
-fn no_request_fails_and_none_is_judged_by_two_versions_whatever_is_done_to_the_file() {
+fn no_request_fails_or_is_judged_by_two_versions_while_the_file_changes_constantly() {
     let requests_a_reload = if is_long() { 400 } else { 100 };
     let usual = RELOADS * requests_a_reload;
     let wanted = std::env::var("ROBOTSD_CHURN_REQUESTS").map_or(usual, |number| number.parse().unwrap());

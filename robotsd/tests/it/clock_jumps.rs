@@ -15,7 +15,7 @@ const JUMPS: [i64; 9] =
     [DAY, 10 * DAY, -10 * DAY, 300 * DAY, -1095 * DAY, 700 * DAY, -40 * 365 * DAY, -60 * 365 * DAY, 0];
 
 #[test]
-fn a_clock_jump_turns_nothing_on_and_prolongs_no_grace_period() {
+fn a_clock_jump_does_not_turn_enforcement_on_or_prolong_a_grace_period() {
     let Some(library) = faketime() else { return skip("libfaketime") };
     let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"48h\"").admin_socket();
     let site = "root = \"pages\"\nrobots.path = \"robots.txt\"\nmodes = { \"agent:bingbot\" = { mode = \"off\", until = 2199-12-31 } }";

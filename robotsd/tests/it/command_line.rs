@@ -45,7 +45,7 @@ fn every_command_has_a_manual_page() {
 }
 
 #[test]
-fn manual_pages_need_a_folder() {
+fn man_fails_if_its_target_is_not_an_existing_folder() {
     let directory = folder(&[("file", "")]);
     for place in ["missing", "file"] {
         let message = run(robotsd().arg("man").arg(directory.at(place))).failed(2);

@@ -22,7 +22,7 @@ fn a_config_is_shown_with_its_defaults() {
 }
 
 #[test]
-fn the_schema_of_the_config_is_printed_for_editors() {
+fn config_schema_prints_the_schemas_of_config_expectations_and_check_settings() {
     let schema = folder(&[]).run(["config", "schema"]).ends_with(0).json();
     assert_eq!(schema["properties"]["mode"]["enum"][3], "refuse");
     assert_eq!(schema["properties"]["listener"]["items"]["required"][0], "address");
@@ -36,7 +36,7 @@ fn the_schema_of_the_config_is_printed_for_editors() {
 /// Each case consists of a config, `---`, and the place and beginning of the expected warning, if
 /// any.
 #[test]
-fn a_value_that_is_probably_unintended_is_a_warning() {
+fn a_probably_unintended_value_causes_a_warning_with_its_place() {
     let cases = fs::read_to_string(project("robotsd/tests/cases/config_warnings.txt")).unwrap();
     for case in cases.split("### ").skip(1) {
         let (config, warning) = case.split_once('\n').and_then(|(_, case)| case.split_once("---\n")).unwrap();
@@ -83,7 +83,7 @@ fn a_state_directory_that_cannot_be_created_is_an_error() {
 
 /// The audit file, and its folder, are created when they are needed.
 #[test]
-fn an_unwritable_audit_file_is_a_warning() {
+fn an_unwritable_audit_file_causes_a_warning() {
     for (audit, why) in [
         ("/proc/nope/audit.jsonl", "/proc is on a file system of the kernel"),
         ("robots.txt/audit.jsonl", "the current user cannot create a file in "),
@@ -100,7 +100,7 @@ fn an_unwritable_audit_file_is_a_warning() {
 }
 
 #[test]
-fn a_switch_of_an_unknown_site_is_a_warning() {
+fn an_off_switch_of_an_unknown_site_causes_a_warning() {
     let config = format!("state_dir = \"state\"\n{CONFIG}");
     let off = "off\n";
     let files = [
@@ -123,7 +123,7 @@ fn a_switch_of_an_unknown_site_is_a_warning() {
 /// After a syntax error, the meaning of the rest of the file may differ from what the author
 /// intended.
 #[test]
-fn a_syntax_error_is_reported_alone() {
+fn a_syntax_error_is_reported_without_any_other_error() {
     let limits = "[limits]\nfields = 0\n";
     let cases =
         ["mode \"refuse\"", "mode = refuse", "name = [\"a\"", "[gate", "[[listener]", "[[site", "[site.rate", "["];

@@ -178,15 +178,14 @@ fn start(files: &Files, last: &Values, twice: bool) -> Values {
 }
 
 #[test]
-fn robotsd_has_the_old_or_the_new_of_everything_after_every_crash() {
+fn every_saved_value_is_old_or_new_after_a_crash_at_any_point() {
     if let Some(folder) = folder_inside() {
         return serve_decide_upgrade_and_restart(&folder);
     }
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
     fs::create_dir(&root).unwrap();
-    let Some(operations) = record("crash::robotsd_has_the_old_or_the_new_of_everything_after_every_crash", &root)
-    else {
+    let Some(operations) = record("crash::every_saved_value_is_old_or_new_after_a_crash_at_any_point", &root) else {
         return;
     };
     let every = if is_long() { 8 } else { EVERY };
@@ -294,7 +293,7 @@ fn go_on(call: &str, error: &str) {
 }
 
 #[test]
-fn robotsd_goes_on_whatever_its_disk_says_and_loses_nothing_that_can_be_written_later() {
+fn robotsd_keeps_serving_despite_disk_errors_and_saves_its_data_later() {
     if !can_attach() {
         return super::programs::skip("strace, or the permission to look at another process");
     }

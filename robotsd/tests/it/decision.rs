@@ -16,7 +16,7 @@ fn nginx(running: &Running, uri: &str, agent: &str) -> Answer {
 }
 
 #[test]
-fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
+fn a_decision_request_gets_status_200_or_the_refusal_of_the_layer() {
     let (_folder, running) = start("", "");
     for (uri, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/robots.txt", GPTBOT)] {
         let answer = nginx(&running, uri, agent);
@@ -36,7 +36,7 @@ fn a_question_is_answered_with_200_or_with_the_refusal_of_the_layer() {
 }
 
 #[test]
-fn a_search_engine_without_an_override_is_tagged_with_the_reason() {
+fn a_disallowed_search_engine_without_an_override_is_tagged_with_the_reason() {
     let (_folder, running) = Config::deciding().site("shop", "robots.path = \"robots.txt\"").robots(ROBOTS).start();
     let answer = nginx(&running, "/drafts/x", GOOGLEBOT);
     let tag = "disallow;agent=\"Googlebot\";rule=\"/drafts/\";line=5;reason=search-engine";
@@ -45,7 +45,7 @@ fn a_search_engine_without_an_override_is_tagged_with_the_reason() {
 }
 
 #[test]
-fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
+fn the_client_address_is_the_one_that_the_proxy_sends_or_is_unknown() {
     let (_folder, running) = start("", "[exempt]\ncidrs = [\"192.0.2.0/24\", \"127.0.0.0/8\"]\n");
     let ask = |address: &[(&str, &str)]| {
         let original = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
@@ -60,7 +60,7 @@ fn the_client_is_the_one_that_the_proxy_names_or_unknown() {
 }
 
 #[test]
-fn a_target_that_leads_out_of_its_preset_is_not_judged() {
+fn a_target_whose_dot_segments_leave_the_preset_gets_status_400() {
     let (_folder, running) = start("", "");
     let fields = [("X-Forwarded-Uri", "/drafts/forged"), ("X-Forwarded-Method", "GET"), ("User-Agent", GPTBOT)];
     for target in
@@ -74,7 +74,7 @@ fn a_target_that_leads_out_of_its_preset_is_not_judged() {
 }
 
 #[test]
-fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
+fn an_incomplete_decision_request_follows_on_error_and_a_malformed_one_is_judged() {
     for (listener, status, done) in
         [("", 200, "let through without a decision"), ("on_error = \"refuse\"", 403, "refused")]
     {
@@ -141,7 +141,7 @@ fn an_incomplete_query_follows_on_error_and_an_odd_one_is_judged() {
 }
 
 #[test]
-fn a_query_without_an_agent_is_decided_and_causes_one_warning() {
+fn decision_requests_without_a_user_agent_are_allowed_and_cause_one_warning() {
     let (_folder, running) = start("", "");
     for _ in 0..3 {
         assert_eq!(running.request("GET", "/-/auth/envoy/drafts/x", &[]).status, 200);
@@ -154,7 +154,7 @@ fn a_query_without_an_agent_is_decided_and_causes_one_warning() {
 }
 
 #[test]
-fn the_original_method_decides_and_lengths_are_correct() {
+fn the_original_method_is_judged_and_the_content_length_is_correct() {
     let (_folder, running) = start("", "");
     let ask = |method: &str, original: &str, agent: &str| {
         let fields = [("X-Forwarded-Uri", "/private/x"), ("X-Forwarded-Method", original), ("User-Agent", agent)];
@@ -173,7 +173,7 @@ fn the_original_method_decides_and_lengths_are_correct() {
 }
 
 #[test]
-fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
+fn a_grpc_call_is_refused_with_status_403_and_grpc_header_fields() {
     let (_folder, running) = start("", "[site.refusal]\nstatus = 451\n");
     let ask = |target: &str| {
         let question = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "POST"), ("User-Agent", GPTBOT)];
@@ -190,7 +190,7 @@ fn a_call_of_grpc_is_refused_in_fields_and_never_with_200() {
 }
 
 #[test]
-fn a_rate_limited_call_gets_a_status_that_clients_do_not_retry() {
+fn a_rate_limited_grpc_call_gets_status_403_which_clients_do_not_retry() {
     let robots = "robots.text = \"User-agent: CCBot\\nCrawl-delay: 3000\"";
     let site = format!("rate = {{ mode = \"refuse\", burst = 1 }}\n{robots}");
     let (_folder, running) = Config::deciding().site("calls", site).start();
@@ -210,7 +210,7 @@ fn a_rate_limited_call_gets_a_status_that_clients_do_not_retry() {
 }
 
 #[test]
-fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
+fn the_refusal_endpoint_returns_the_refusal_page_and_never_approves() {
     let (_folder, running) = start("", "");
     let ask = |uri: &str, accept: &str| {
         let fields =
@@ -231,7 +231,7 @@ fn the_refusal_can_be_fetched_again_and_is_never_an_approval() {
 }
 
 #[test]
-fn robots_txt_is_served_by_host_and_nothing_else_is() {
+fn a_decision_listener_serves_robots_txt_by_host_and_no_other_file() {
     let (_folder, running) = Config::deciding()
         .site("a", "hosts = [\"a.test\"]\nrobots.text = \"# a\"")
         .site("b", "hosts = [\"b.test\"]\nrobots.text = \"User-agent: GPTBot\\nDisallow: /\"")
@@ -250,7 +250,7 @@ fn robots_txt_is_served_by_host_and_nothing_else_is() {
 }
 
 #[test]
-fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
+fn bodies_of_decision_requests_are_ignored_and_long_or_unusual_targets_are_judged() {
     let (_folder, running) = start("", "");
     let mut stream = connect(running.address);
     // A short body must be skipped, and the connection kept.
@@ -284,7 +284,7 @@ fn bodies_are_dropped_and_long_or_odd_targets_are_judged() {
 /// The log must contain the request as the visitor sent it, so that `replay` judges it. A second
 /// decision request about a refused request is not logged.
 #[test]
-fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
+fn the_request_log_contains_the_request_that_a_proxy_asks_about() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"\naddress = \"keep\"");
     let question = [
         ("Host", "shop.test"),
@@ -318,7 +318,7 @@ fn the_log_of_requests_has_the_request_that_a_proxy_asks_about() {
 
 /// In the combined format, a line does not contain the host, but ends with the site.
 #[test]
-fn the_combined_log_says_which_site_a_request_was_for() {
+fn a_line_of_the_combined_log_contains_the_site_of_the_request() {
     let site = |host: &str| format!("hosts = [{host:?}]\nrobots.path = \"robots.txt\"");
     let log = "[log]\naccess = \"combined\"\naccess_path = \"access.log\"";
     let config = Config::deciding().site("alpha", site("alpha.test")).site("beta", site("beta.test"));
@@ -352,7 +352,7 @@ fn the_combined_log_says_which_site_a_request_was_for() {
 }
 
 #[test]
-fn the_event_log_is_rejected_as_a_request_log() {
+fn replay_rejects_the_event_log_as_a_request_log() {
     let (folder, running) = start("", "[log]\naccess = \"json\"\naccess_path = \"access.jsonl\"");
     assert_eq!(nginx(&running, "/drafts/x", GPTBOT).status, 403);
     let mut refused = running.wait_for_event("refused", |_| true);
@@ -373,7 +373,7 @@ fn the_event_log_is_rejected_as_a_request_log() {
 /// If robotsd is down, the proxy serves the file directly. The gate can therefore hold a version
 /// only as long as robotsd responds.
 #[test]
-fn the_status_says_where_a_pending_version_is_already_served() {
+fn the_status_reports_that_a_proxy_may_already_serve_a_pending_version() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
@@ -391,7 +391,7 @@ fn the_status_says_where_a_pending_version_is_already_served() {
 
 /// After two rollbacks, or if the file is damaged, the file does not contain the pending version.
 #[test]
-fn a_file_with_another_version_than_the_pending_one_is_reported() {
+fn the_status_reports_a_file_that_does_not_contain_the_pending_version() {
     let (folder, running) =
         Config::deciding().site("shop", "robots.path = \"robots.txt\"").admin().robots(ROBOTS).start();
     let file = folder.at("robots.txt").display().to_string();

@@ -6,7 +6,7 @@ const OLD: &str = "User-agent: *\nDisallow: /cart\n";
 const NEW: &str = "User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n\nUser-agent: GPTBot\nDisallow: /\n";
 
 #[test]
-fn the_effect_is_listed_by_crawler() {
+fn diff_lists_the_effect_of_a_change_by_crawler() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let text = folder.run(["diff", "old.txt", "new.txt"]).succeeded();
     assert!(text.starts_with("Googlebot, bingbot, "), "{text}");
@@ -57,7 +57,7 @@ fn crawlers_of_the_registry() -> usize {
 }
 
 #[test]
-fn a_forbidden_change_fails() {
+fn diff_exits_with_status_1_if_a_change_is_forbidden() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     for (guards, code) in [
         ("Googlebot:/products/ | GPTBot:/ | Googlebot:https://shop.test/products/ | GPTBot: *", 1),
@@ -75,7 +75,7 @@ fn a_forbidden_change_fails() {
 }
 
 #[test]
-fn programs_read_json() {
+fn diff_lists_changes_and_breaches_as_json() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", NEW)]);
     let said = folder.run(["diff", "--format", "json", "--forbid", "GPTBot:/x", "old.txt", "new.txt"]).json();
     let change = &said["effects"][0]["changes"][0];
@@ -97,7 +97,7 @@ fn log_line(target: &str, agent: &str) -> String {
 }
 
 #[test]
-fn losses_of_search_engines_are_measured_by_sitemaps_lists_and_logs() {
+fn diff_measures_losses_of_search_engines_with_sitemaps_lists_and_logs() {
     let pages =
         (0..120).map(|number| format!("/news/{number}")).chain((0..879).map(|number| format!("/shop/{number}")));
     let googlebot = "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)";
@@ -142,7 +142,7 @@ fn losses_of_search_engines_are_measured_by_sitemaps_lists_and_logs() {
 
 /// If a page were misread as another one, its loss would never be reported.
 #[test]
-fn a_malformed_or_non_utf8_sitemap_is_refused_with_a_clear_message() {
+fn a_sitemap_that_is_not_utf_8_is_refused_with_a_clear_message() {
     let folder = folder(&[("old.txt", OLD), ("new.txt", "User-agent: *\nDisallow: /caf%C3%A9\nDisallow: /%D1%88\n")]);
     let utf8 = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
     let document = |declaration: &str, page: &[u8]| {
@@ -160,7 +160,7 @@ fn a_malformed_or_non_utf8_sitemap_is_refused_with_a_clear_message() {
 }
 
 #[test]
-fn a_loss_above_the_permitted_share_fails() {
+fn diff_exits_with_status_1_if_a_loss_exceeds_max_loss() {
     let pages: String = (0..199).map(|number| format!("/p/{number}\n")).collect();
     let log = |path: &str| {
         let agent = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -204,7 +204,7 @@ fn a_loss_above_the_permitted_share_fails() {
 }
 
 #[test]
-fn the_comment_on_a_change_is_bounded_and_contains_no_markup_of_the_file() {
+fn the_markdown_comment_of_diff_is_bounded_and_quotes_the_file_only_in_code_spans() {
     let rules: String =
         (0..1000).map(|number| format!("Disallow: /{number}/<img src=x>|@team`{}\n", "x".repeat(200))).collect();
     let new = format!("User-agent: *\n{rules}Disallow: /news/\n");

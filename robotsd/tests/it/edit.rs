@@ -11,7 +11,7 @@ fn edit(folder: &Folder, arguments: &[&str]) -> Ended {
 }
 
 #[test]
-fn a_category_is_blocked_and_the_second_run_reports_that() {
+fn edit_blocks_a_category_and_a_second_run_reports_nothing_to_edit() {
     let folder = folder(&[("robots.txt", SHOP)]);
     let shown = edit(&folder, &["--disallow", "category:ai-training", "--diff"]).ends_with(1);
     assert_eq!(folder.read("robots.txt"), SHOP);
@@ -42,7 +42,7 @@ fn a_category_is_blocked_and_the_second_run_reports_that() {
 }
 
 #[test]
-fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
+fn edit_names_related_crawlers_so_that_their_rules_do_not_change() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let out = edit(&folder, &["--disallow", "Googlebot"]).succeeded();
     assert_has(
@@ -54,7 +54,7 @@ fn a_crawler_that_obeyed_another_group_keeps_its_rules_and_is_named() {
 }
 
 #[test]
-fn a_file_that_crawlers_need_not_read_to_its_end_is_not_edited() {
+fn edit_refuses_a_file_that_exceeds_the_size_that_crawlers_must_read() {
     let large = format!("User-agent: *\nDisallow: /x\n{}", "# a line that says nothing\n".repeat(20_000));
     let folder = folder(&[("robots.txt", &*large)]);
     assert_has(edit(&folder, &["--disallow", "GPTBot"]).failed(2), &["crawlers need not read more than that"]);

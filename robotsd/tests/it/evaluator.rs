@@ -35,7 +35,7 @@ fn log_line(agent: &str) -> String {
 }
 
 #[test]
-fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
+fn the_server_and_every_command_recognize_a_crawler_of_registry_extra() {
     let folder = site_folder(SITE);
     let serving = folder.start();
     assert_eq!((serving.get("/drafts/x", ACME).status, serving.get("/", ACME).status), (403, 404));
@@ -66,7 +66,7 @@ fn a_row_of_registry_extra_counts_for_the_server_and_for_every_command() {
 }
 
 #[test]
-fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_check_and_server() {
+fn check_and_server_report_a_refused_search_engine_of_registry_extra() {
     let folder = site_folder(&format!("{SITE}[site.modes]\n\"index\" = \"refuse\"\n"));
     let registry = REGISTRY.replace("ai-training", "search") + "index = true\n";
     folder.write("crawlers.toml", registry);
@@ -78,7 +78,7 @@ fn a_search_engine_of_registry_extra_that_the_site_refuses_is_a_finding_for_chec
 /// The file has rules for every crawler, and the mode is `refuse`, as is typical of a site that
 /// begins to enforce.
 #[test]
-fn search_engines_are_tagged_by_server_and_commands_alike_unless_an_override_says_so() {
+fn server_and_commands_tag_search_engines_unless_an_override_refuses_them() {
     const WOTBOX: &str = "Wotbox/2.0 (+http://www.wotbox.com/bot/)";
     let sites = |over: &str| {
         format!("[[site]]\nname = \"shop\"\nroot = \"root\"\nrobots.path = \"robots.txt\"\n[site.modes]\n{over}")
@@ -146,7 +146,7 @@ const TWO: &str = "[[site]]\nname = \"shop\"\nhosts = [\"shop.test\"]\nroot = \"
                    [site.robots]\nsource = \"directory\"\npath = \"hosts\"\n";
 
 #[test]
-fn a_site_must_be_named_if_a_config_has_several() {
+fn a_command_needs_a_site_or_a_host_if_the_config_has_several_sites() {
     let folder = site_folder(TWO);
     folder.write("hosts/a.pages.test.txt", "User-agent: *\nDisallow: /a/\n");
     folder.write("hosts/b.pages.test.txt", "User-agent: *\nDisallow: /b/\n");
@@ -255,7 +255,7 @@ fn answers_of(address: SocketAddr, requests: &[Vec<String>]) -> Vec<(u16, String
 /// `explain --batch` must treat a word in a header as the server does: as the name of a crawler
 /// only if there is such a crawler.
 #[test]
-fn a_batch_and_a_listener_agree_on_every_header() {
+fn explain_batch_and_the_server_agree_on_every_user_agent_header() {
     let folder = site_folder(SITE);
     let robots = "User-agent: AcmeBot\nUser-agent: Foo Bar\nUser-agent: Foo\nDisallow: /p\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /p\n";
     folder.write("robots.txt", robots);

@@ -11,7 +11,7 @@ fn batch(questions: &str, code: i32) -> Vec<Value> {
 }
 
 #[test]
-fn the_shared_verdicts_agree_in_bulk() {
+fn explain_batch_agrees_with_the_shared_verdicts() {
     use crate::shared::cases;
     use base64::Engine as _;
     let (files, mut cases) = (cases("robots_files.jsonl.gz"), cases("verdicts.jsonl.gz"));
@@ -53,7 +53,7 @@ fn explain(folder: &Folder, arguments: &[&str]) -> (String, String) {
 }
 
 #[test]
-fn a_name_is_looked_up_as_a_name() {
+fn explain_accepts_the_registered_name_of_a_crawler_as_user_agent() {
     let file = "User-agent: Stripe\nUser-agent: Google-Extended\nDisallow: /\n\nUser-agent: *\nDisallow: /a\n";
     let folder = folder(&[("f", file)]);
     // The header of these crawlers contains more than the name, or does not contain it.
@@ -75,7 +75,7 @@ fn a_name_is_looked_up_as_a_name() {
 }
 
 #[test]
-fn a_category_stands_for_its_crawlers() {
+fn explain_lists_a_verdict_for_each_crawler_of_a_category() {
     let folder = folder(&[("f", "User-agent: GPTBot\nDisallow: /\n")]);
     let (out, error) = explain(&folder, &["--user-agent", "category:ai-training", "--format", "csv", "/x"]);
     let verdict = |crawler: &str| out.lines().find(|row| row.contains(&format!(",{crawler},"))).map(str::to_owned);
@@ -88,7 +88,7 @@ fn a_category_stands_for_its_crawlers() {
 
 /// For a name, `test` must use the same verdict as `explain`.
 #[test]
-fn a_name_means_the_same_for_explain_and_test() {
+fn explain_and_test_give_the_same_verdict_for_a_name() {
     let file = "User-agent: Stripe\nUser-agent: HouseBot\nDisallow: /x\n\nUser-agent: Googlebot\nDisallow: /g\n\nUser-agent: *\nDisallow: /a\n";
     let names = "Stripe HouseBot Googlebot-Image AdsBot-Google * curl Sogou".split(' ');
     let folder = folder(&[("f", file)]);
@@ -107,7 +107,7 @@ fn a_name_means_the_same_for_explain_and_test() {
 const SHOP: &str = "User-agent: GPTBot\nDisallow: /\nAllow: /open/\nDisallow: /open/x\n\nUser-agent: *\nDisallow: /y\n";
 
 #[test]
-fn an_explanation_in_json_contains_the_same() {
+fn an_explanation_in_json_contains_the_rules_the_reason_and_the_action() {
     let folder = folder(&[("f", SHOP)]);
     let said: Value =
         serde_json::from_str(&explain(&folder, &["--json", "--user-agent", GPTBOT, "/open/x/1"]).0).unwrap();
@@ -120,7 +120,7 @@ fn an_explanation_in_json_contains_the_same() {
 const DRAFTS: &str = "User-agent: GPTBot\nDisallow: /drafts/\n";
 
 #[test]
-fn many_crawlers_and_urls_are_a_table() {
+fn several_crawlers_and_urls_are_shown_as_a_table() {
     let file = "User-agent: GPTBot\nUser-agent: =cmd\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /a,b\n";
     let folder = folder(&[("f", file)]);
     let table = |format: &str, agents: &str| {
@@ -158,7 +158,7 @@ const READING: [&[&str]; 8] = [
 ];
 
 #[test]
-fn every_command_reports_the_unread_part_of_a_file() {
+fn every_command_reports_a_web_page_or_the_unread_part_of_a_long_file() {
     let filler = format!("# {}\n", "filler, ".repeat(100));
     let long = format!("User-agent: *\nDisallow: /a\n{}Disallow: /late\n", filler.repeat(700));
     let folder = folder_for_every_command();
@@ -178,7 +178,7 @@ fn every_command_reports_the_unread_part_of_a_file() {
 }
 
 #[test]
-fn every_command_reports_that_a_file_is_not_text() {
+fn every_command_rejects_a_file_that_is_utf_16_or_not_text() {
     let wide = |text: &str| text.bytes().flat_map(|byte| [byte, 0]).collect::<Vec<u8>>();
     let marked = [b"\xFF\xFE".to_vec(), wide(DRAFTS)].concat();
     let gzip = b"\x1F\x8B\x08\0\0\0\0\0\0\x03\xD3\xE2\xE2\x02\0\xF3".to_vec();
@@ -224,7 +224,7 @@ fn urls_are_read_from_standard_input() {
 /// `explain` must give the current answer of the server, also while a rule is new and while
 /// enforcement is off.
 #[test]
-fn the_explained_policy_has_the_servers_grace_period_and_switch() {
+fn explain_applies_the_servers_grace_period_and_kill_switch() {
     const OLD: &str = "User-agent: *\nDisallow: /cart/\n";
     let config = Config::refusing().keys("state_dir = \"state\"\ngrace = \"24h\"").files_of("shop").admin().robots(OLD);
     let (folder, mut running) = config.start();
@@ -270,7 +270,7 @@ fn the_explained_policy_has_the_servers_grace_period_and_switch() {
 }
 
 #[test]
-fn a_pending_version_is_not_taken_for_live_and_kept_ones_can_be_named() {
+fn explain_reports_a_pending_version_and_accepts_the_hash_of_a_kept_version() {
     const OPEN: &str = "User-agent: *\nDisallow: /cart/\n";
     let config = Config::refusing().keys("state_dir = \"state\"").files_of("shop").admin().robots(OPEN);
     let (folder, mut running) = config.start();

@@ -64,7 +64,7 @@ fn signed(case: &Value, key: &Value) -> Value {
 }
 
 #[test]
-fn signed_requests_are_identified_as_their_case_says() {
+fn explain_batch_identifies_signed_requests_as_the_shared_cases_expect() {
     let cases: Value = serde_json::from_str(CASES).unwrap();
     let vectors = cases["vectors"].as_array().unwrap();
     for user_agent in [None, Some(""), Some(BROWSER), Some("ExampleBot/1.0 (+https://example.com/bot)")] {
@@ -97,7 +97,7 @@ fn signed_requests_are_identified_as_their_case_says() {
 }
 
 #[test]
-fn a_request_that_only_its_signature_names_is_judged_as_that_crawlers() {
+fn a_request_identified_only_by_a_signature_is_judged_by_the_rules_for_the_crawler() {
     let cases: Value = serde_json::from_str(CASES).unwrap();
     let case = cases["vectors"].as_array().unwrap().iter().find(|case| case["id"] == "ok-label-g").unwrap();
     let mut question = signed(case, &cases["key"]);

@@ -41,7 +41,7 @@ fn at(message: &[u8], path: &[usize]) -> Vec<Vec<u8>> {
     let varint = |left: &mut &[u8]| {
         let mut number = 0;
         for shift in (0..).step_by(7) {
-            let (byte, more) = left.split_first().expect("an byte");
+            let (byte, more) = left.split_first().expect("a byte");
             *left = more;
             number |= usize::from(byte & 127) << shift;
             if byte & 128 == 0 {
@@ -159,7 +159,7 @@ fn set(answer: &[u8], kind: usize) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_as_every_other() {
+async fn an_envoy_grpc_check_is_decided_logged_and_counted_like_other_decision_requests() {
     let (_folder, running) = start("trusted_proxies = [\"127.0.0.0/8\"]", "[exempt]\ncidrs = [\"198.51.100.0/24\"]\n");
     let channel = channel(running.address).await;
 
@@ -229,7 +229,7 @@ async fn a_question_is_answered_as_every_other() {
 }
 
 #[tokio::test]
-async fn raw_bytes_count_and_spellings_do_not() {
+async fn raw_bytes_and_other_spellings_of_a_request_do_not_bypass_a_rule() {
     let (_folder, running) = start("", "");
     let channel = channel(running.address).await;
     for path in
@@ -260,7 +260,7 @@ async fn raw_bytes_count_and_spellings_do_not() {
 }
 
 #[tokio::test]
-async fn a_query_without_a_request_follows_on_error() {
+async fn an_incomplete_check_request_follows_on_error_and_a_malformed_one_is_judged() {
     for (listener, want) in [("", "allowed"), ("on_error = \"refuse\"", "403")] {
         let (_folder, running) = start(listener, "");
         let channel = channel(running.address).await;
@@ -327,7 +327,7 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn an_invalid_query_gets_a_grpc_status() {
+async fn an_invalid_check_request_gets_a_grpc_error_status() {
     let (_folder, running) = start("on_error = \"refuse\"", "");
     let address = running.address;
     let message = Asked::by(b"/drafts/x", GPTBOT).message();
@@ -358,7 +358,7 @@ async fn an_invalid_query_gets_a_grpc_status() {
 }
 
 #[tokio::test]
-async fn a_query_that_does_not_arrive_times_out() {
+async fn a_check_request_whose_message_does_not_arrive_times_out() {
     let (_folder, running) = start("", "");
     let mut client = connected(running.address).await;
     let mut question = |timeout: Option<&str>| {

@@ -11,7 +11,7 @@ const CONFIG: &str = "mode = \"refuse\"\n[[listener]]\naddress = \"127.0.0.1:0\"
                       [[site]]\nname = \"hosts\"\nroot = \".\"\n[site.robots]\nsource = \"directory\"\npath = \"sites\"\n";
 
 #[test]
-fn every_file_with_an_error_is_reported_alike_by_log_status_and_reload() {
+fn log_status_and_reload_report_the_same_findings_of_a_file_with_errors() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("sites/none.example.txt", "User-agent: *\nDisallow: /b\n")]);
     let mut summaries = BTreeMap::new();
     // A debug build takes a minute to check all files, so only some of them are checked.

@@ -148,7 +148,7 @@ fn play(running: &Running, at: usize) -> usize {
 }
 
 #[test]
-fn duckdb_and_clickhouse_count_what_the_board_shows() {
+fn duckdb_and_clickhouse_queries_return_the_counts_of_the_board() {
     let names = PlayedDns::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example").names("9.9.9.9", ptr(&["host.other.example"]));
     let all = machines(&names);
@@ -200,7 +200,7 @@ fn duckdb_and_clickhouse_count_what_the_board_shows() {
 }
 
 #[test]
-fn a_fleet_that_disagrees_is_seen_until_it_agrees_again() {
+fn an_alert_fires_while_replicas_serve_different_versions() {
     if debian("prometheus", "prometheus").is_none() {
         return;
     }

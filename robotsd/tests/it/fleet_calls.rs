@@ -63,7 +63,7 @@ fn page(running: &Running) -> u16 {
 }
 
 #[test]
-fn every_replica_confirms_or_is_named() {
+fn a_fleet_command_reports_for_each_replica_whether_it_confirmed() {
     let (first, second, third) = (replica("full"), replica("full"), replica("full"));
     let replicas = [&first, &second, &third].map(|(_, running)| running.admin());
     let operator = operator(&replicas);
@@ -101,7 +101,7 @@ fn every_replica_confirms_or_is_named() {
 }
 
 #[test]
-fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
+fn a_replica_that_refuses_the_command_or_the_token_is_not_counted_as_confirmed() {
     let token = || {
         let said = run(robotsd().args(["token", "new", "alice"])).succeeded();
         let (token, tables) = said.split_once('\n').unwrap();
@@ -130,7 +130,7 @@ fn a_replica_that_refuses_or_has_another_token_is_no_confirmation() {
 }
 
 #[test]
-fn accept_and_rollback_reach_every_replica_or_name_the_others() {
+fn accept_and_rollback_apply_to_every_replica_and_rollback_needs_equal_versions() {
     let (first, second) = (replica("full"), replica("full"));
     let operator = operator(&[first.1.admin(), second.1.admin()]);
     let everyone_out = "User-agent: *\nDisallow: /\n";
@@ -161,7 +161,7 @@ fn accept_and_rollback_reach_every_replica_or_name_the_others() {
 }
 
 #[test]
-fn different_versions_are_a_problem_even_if_each_replica_is_healthy() {
+fn the_fleet_status_reports_different_versions_even_if_each_replica_is_healthy() {
     let (first, second) = (replica("full"), replica("full"));
     let operator = operator(&[first.1.admin(), second.1.admin()]);
     fleet(&operator, &["status"]).succeeded();
@@ -175,7 +175,7 @@ fn different_versions_are_a_problem_even_if_each_replica_is_healthy() {
 
 /// Without a shared store, a decision must be made on every replica separately.
 #[test]
-fn the_next_steps_cover_every_replica_that_the_config_names() {
+fn suggested_commands_have_the_fleet_option_only_if_the_config_lists_replicas() {
     let (folder, running) = replica_with("full", "[fleet]\nreplicas = [\"127.0.0.1:9145\"]\n");
     folder.replace("robots.txt", "User-agent: *\nDisallow: /\n");
     let hash = wait_for("the version that waits", || {
@@ -200,7 +200,7 @@ fn the_next_steps_cover_every_replica_that_the_config_names() {
 }
 
 #[test]
-fn without_replicas_the_missing_setting_is_named() {
+fn a_fleet_command_reports_missing_or_invalid_replicas_in_the_config() {
     let folder = folder(&[("robotsd.toml", "mode = \"tag\"\n")]);
     assert_has(
         fleet(&folder, &["status"]).failed(2),
@@ -229,7 +229,7 @@ fn asked(running: &Running, target: &str, token: &str) -> Answer {
 }
 
 #[test]
-fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
+fn the_fleet_board_is_the_sum_over_the_replicas_that_respond() {
     // The first replica has two addresses, but must be counted only once.
     let other = free();
     let listener = format!("[[admin.listener]]\naddress = \"{other}\"\naccess = \"read\"\n");
@@ -279,7 +279,7 @@ fn the_board_of_all_is_the_sum_over_the_replicas_that_answer() {
 }
 
 #[test]
-fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
+fn the_fleet_board_reports_invalid_responses_of_replicas_and_does_not_count_them() {
     let one = replica("read");
     crawl(&one.1, 1);
     let earlier = Origin::showing(404, "{\"error\": \"there is nothing here\"}");
@@ -301,7 +301,7 @@ fn a_response_of_another_robotsd_version_is_named_and_not_counted() {
 
 /// With a token for one site, the board of all replicas must show only that site, and no addresses.
 #[test]
-fn the_board_of_all_shows_a_token_its_own_sites() {
+fn the_fleet_board_shows_only_the_sites_that_a_token_permits() {
     let made = || {
         let said = run(robotsd().args(["token", "new", "alice"])).succeeded();
         let (token, tables) = said.split_once('\n').unwrap();

@@ -51,7 +51,7 @@ fn repository(more: &str) -> Folder {
 }
 
 #[test]
-fn a_foreign_git_config_does_not_choose_what_replay_runs() {
+fn replay_runs_no_program_from_the_git_config_of_a_repository() {
     if Command::new("git").arg("--version").output().is_err() {
         return skip("git");
     }

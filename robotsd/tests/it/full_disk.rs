@@ -36,8 +36,8 @@ fn shop(state: &Path) -> Folder {
 }
 
 #[test]
-fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
-    SmallDisk::with("full_disk::a_full_disk_is_said_survives_kills_and_is_caught_up_with", |disk| {
+fn a_full_disk_is_reported_even_after_a_kill_and_versions_are_saved_later() {
+    SmallDisk::with("full_disk::a_full_disk_is_reported_even_after_a_kill_and_versions_are_saved_later", |disk| {
         let state = disk.path().join("state");
         let site = shop(&state);
         let own = state.join("sites/shop");
@@ -97,8 +97,8 @@ fn a_full_disk_is_said_survives_kills_and_is_caught_up_with() {
 }
 
 #[test]
-fn pending_writes_are_done_when_robotsd_stops() {
-    SmallDisk::with("full_disk::pending_writes_are_done_when_robotsd_stops", |disk| {
+fn pending_writes_are_done_or_reported_as_lost_when_robotsd_stops() {
+    SmallDisk::with("full_disk::pending_writes_are_done_or_reported_as_lost_when_robotsd_stops", |disk| {
         let state = disk.path().join("state");
         let site = shop(&state);
         let own = state.join("sites/shop");
@@ -129,8 +129,8 @@ fn pending_writes_are_done_when_robotsd_stops() {
 /// audit log is on another disk. If a change cannot be recorded there, enforcement must not be
 /// turned on.
 #[test]
-fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
-    SmallDisk::with("full_disk::the_switches_hold_on_a_full_disk_and_after_a_kill", |disk| {
+fn kill_switches_keep_their_position_after_a_kill_on_a_full_disk() {
+    SmallDisk::with("full_disk::kill_switches_keep_their_position_after_a_kill_on_a_full_disk", |disk| {
         let state = disk.path().join("state");
         let config = Config::new().keys(format!("state_dir = {state:?}")).admin().tables("audit = \"audit.jsonl\"");
         let site = config.files_of("shop").robots(FIRST).folder();
@@ -151,8 +151,8 @@ fn the_switches_hold_on_a_full_disk_and_after_a_kill() {
 }
 
 #[test]
-fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
-    let name = "full_disk::lost_access_log_lines_are_a_problem_until_it_is_writable";
+fn lost_access_log_lines_are_a_problem_until_the_log_is_writable() {
+    let name = "full_disk::lost_access_log_lines_are_a_problem_until_the_log_is_writable";
     SmallDisk::with(name, |disk| {
         let path = disk.path().join("access.log");
         let config = Config::new().admin().files_of("shop").robots(FIRST).log_requests();
@@ -173,8 +173,8 @@ fn lost_access_log_lines_are_a_problem_until_it_is_writable() {
 
 /// Auditors rely on these events: refusals, switches, and who used the switches.
 #[test]
-fn events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again() {
-    let name = "full_disk::events_that_standard_output_does_not_take_are_a_problem_until_a_line_is_written_again";
+fn lost_event_lines_are_a_problem_until_standard_output_is_writable_again() {
+    let name = "full_disk::lost_event_lines_are_a_problem_until_standard_output_is_writable_again";
     SmallDisk::with(name, |disk| {
         let path = disk.path().join("events.log");
         let folder = Config::new().admin_socket().files_of("shop").robots(FIRST).folder();

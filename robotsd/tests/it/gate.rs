@@ -17,7 +17,7 @@ fn gated(running: &Running) -> String {
 }
 
 #[test]
-fn a_held_first_version_does_not_disallow_anything() {
+fn a_held_first_version_is_not_enforced_and_robots_txt_gets_status_503() {
     let (_folder, running) = config("").robots(SHUT).start();
     assert_has(gated(&running), &["everyone is blocked"]);
     let answer = running.get("/robots.txt", GPTBOT);
@@ -34,7 +34,7 @@ fn rollout(running: &Running) -> (u16, String) {
 /// A replica without a live version responds to requests for /robots.txt with 503, which crawlers
 /// treat as "disallow everything". Therefore, old replicas must stay in rotation.
 #[test]
-fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
+fn a_replica_with_a_held_first_version_is_not_ready_and_shows_the_accept_command() {
     let (folder, running) = config("").admin().robots(SHUT).start();
     let said = gated(&running);
     let file = folder.at("robots.txt").display().to_string();
@@ -65,7 +65,7 @@ fn a_replica_with_a_held_first_version_is_not_ready_and_names_the_fix() {
 /// The config key in the message must also make the version live on other replicas, which have no
 /// stored state.
 #[test]
-fn the_named_key_makes_the_version_live_on_every_replica() {
+fn the_accept_key_from_the_message_makes_the_version_live_on_other_replicas() {
     let base = config("").admin().robots(SHUT);
     let (folder, running) = base.start();
     let said = gated(&running);
@@ -82,7 +82,7 @@ fn the_named_key_makes_the_version_live_on_every_replica() {
 
 /// The bad file of a site that is added later must not take all replicas out of rotation.
 #[test]
-fn a_site_added_to_a_running_process_takes_no_replica_out() {
+fn a_running_replica_stays_ready_if_an_added_site_has_a_held_first_version() {
     let (folder, running) = config("").admin().robots(OPEN).file("new.txt", SHUT).start();
     assert_eq!(rollout(&running), (200, "ready\n".to_owned()));
     let new = "hosts = [\"new.test\"]\nroot = \".\"\nrobots.path = \"new.txt\"";
@@ -112,7 +112,7 @@ fn a_host_moved_to_a_new_site_keeps_its_file_until_the_new_one_is_accepted() {
 }
 
 #[test]
-fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
+fn a_site_renamed_between_restarts_keeps_its_live_version_and_off_switch() {
     let named = |name: &str| {
         let config = Config::refusing().keys("state_dir = \"state\"").site(name, "root = \".\"\nhosts = [\"a.test\"]");
         config.admin().file("drafts/x.html", "hello")
@@ -139,7 +139,7 @@ fn a_site_renamed_between_two_processes_keeps_its_file_and_switch() {
 }
 
 #[test]
-fn a_staging_file_shipped_by_restart_does_not_go_live() {
+fn a_restart_holds_a_version_that_blocks_everyone_until_the_config_accepts_it() {
     let (folder, running) = config("").robots(OPEN).start();
     // The live version is saved after it is published, so the test waits for the file before the
     // kill.
@@ -163,7 +163,7 @@ fn a_staging_file_shipped_by_restart_does_not_go_live() {
 /// If a file loses its rules, for example because it has lost its line breaks, the previous rules
 /// must stay in force.
 #[test]
-fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
+fn a_version_without_rules_is_held_unless_it_allows_everything_explicitly() {
     let good = "User-agent: *\nDisallow: /private/\nAllow: /private/open\n\nUser-agent: GPTBot\nDisallow: /\n";
     let (folder, running) = config("").robots(good).start();
     let joined = good.replace('\n', "\\n");
@@ -185,7 +185,7 @@ fn a_version_that_lost_its_rules_waits_unless_it_opens_the_site_explicitly() {
 }
 
 #[test]
-fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_cut_short_waits() {
+fn a_file_that_ends_within_a_field_is_rejected_and_a_truncated_version_is_held() {
     let good = "User-agent: *\nDisallow: /private/\n\nUser-agent: GPTBot\nDisallow: /\n";
     let head = "User-agent: *\nDisallow: /new/\n";
     for gate in ["", "[gate]\nenabled = false"] {
@@ -215,7 +215,7 @@ fn a_file_that_ends_within_a_field_never_goes_live_and_one_that_is_the_live_one_
 }
 
 #[test]
-fn required_access_and_expectations_apply_to_every_version() {
+fn a_version_that_violates_must_allow_or_an_expectation_is_held() {
     let gate = "[site.robots]\nexpectations = \"expected.toml\"\n\
                 [gate]\nmust_allow = [{ agents = [\"Googlebot\"], paths = [\"/shop/\"] }]\n";
     let expected = "[[allow]]\nagents = [\"bingbot\"]\npaths = [\"/blog/\"]\n";
@@ -230,7 +230,7 @@ fn required_access_and_expectations_apply_to_every_version() {
 }
 
 #[test]
-fn new_rules_only_observe_while_they_are_new() {
+fn new_rules_are_only_observed_during_their_grace_period() {
     let (folder, running) = config("").keys("grace = \"1h\"").robots(OPEN).start();
     let longer = format!("{OPEN}Disallow: /page\n");
     folder.write("robots.txt", &longer);
@@ -256,7 +256,7 @@ fn new_rules_only_observe_while_they_are_new() {
 
 /// The test uses `refuse_findings`, like the shipped config.
 #[test]
-fn a_file_with_an_error_is_held_and_a_first_one_leaves_the_site_without() {
+fn a_file_with_an_error_is_held_even_if_it_is_the_first_version() {
     let (bad, good) = ("User-agent: *\nDisallow: drafts/\n", "User-agent: *\nDisallow: /drafts/\n");
     let (folder, running) = config("[gate]\nrefuse_findings = \"error\"").admin_socket().robots(bad).start();
     let parts = ["has no robots.txt: nothing is enforced, because version", "\"drafts/\" begins with"];

@@ -70,7 +70,7 @@ fn waits(running: &Running) -> String {
 }
 
 #[test]
-fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
+fn a_version_that_loses_sitemap_pages_is_held_and_accept_suggests_a_baseline_update() {
     let index = "<sitemapindex><sitemap><loc>https://shop.test/news.xml.gz</loc></sitemap>\
                  <sitemap><loc>https://shop.test/large.xml</loc></sitemap>\
                  <sitemap><loc>https://elsewhere.test/none.xml</loc></sitemap></sitemapindex>";
@@ -110,7 +110,7 @@ fn the_accident_is_held_through_sitemaps_and_accept_says_what_to_commit() {
 }
 
 #[test]
-fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
+fn unreadable_sitemaps_hold_no_version_and_their_known_pages_still_count() {
     let pages = urlset((0..30).map(|number| format!("https://shop.test/news/{number}")));
     let upstream = Origin::of([("/sitemap.xml", pages)]);
     let folder = site(&before(&upstream), "");
@@ -137,7 +137,7 @@ fn unreadable_sitemaps_hold_nothing_and_known_ones_still_count() {
 }
 
 #[test]
-fn broken_sitemaps_are_named_and_delay_nothing() {
+fn broken_sitemaps_are_reported_and_do_not_hold_a_version() {
     let broken = b"<html>down for maintenance</html>".to_vec();
     let elsewhere = urlset(["https://elsewhere.test/".to_owned()].into_iter());
     let upstream = Origin::of([("/sitemap.xml", broken), ("/own.xml", elsewhere)]);
@@ -153,7 +153,7 @@ fn broken_sitemaps_are_named_and_delay_nothing() {
 }
 
 #[test]
-fn a_site_without_a_sitemap_has_no_problem_whatever_its_upstream_answers() {
+fn a_site_without_a_sitemap_has_no_problem_if_the_upstream_returns_a_web_page() {
     let page = b"<!doctype html><title>An application</title>".to_vec();
     let upstream = Origin::of([("/sitemap.xml", page)]);
     let folder = site(&before(&upstream), "");
@@ -166,7 +166,7 @@ fn a_site_without_a_sitemap_has_no_problem_whatever_its_upstream_answers() {
 }
 
 #[test]
-fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
+fn a_url_list_protects_pages_and_an_updated_baseline_accepts_a_held_version() {
     let folder =
         site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\nsitemaps = false\n");
     folder.write("urls.txt", "# what matters\n/\n/news/\nhttps://shop.test/2026/a\nhttps://other.test/2026/b\n");
@@ -188,7 +188,7 @@ fn a_list_counts_and_an_updated_baseline_lets_a_version_go_live() {
 }
 
 #[test]
-fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
+fn a_list_that_lost_most_pages_is_a_problem_until_it_is_restored_or_reloaded() {
     let sitemap = |count: usize| urlset((0..count).map(|number| format!("https://shop.test/news/{number}")));
     let urls = |count: usize| (0..count).map(|number| format!("/guide/{number}\n")).collect::<String>();
     let folder = site("root = \".\"", "[gate]\nurls = \"urls.txt\"\n");
@@ -240,7 +240,7 @@ fn a_list_that_lost_most_pages_is_reported_until_restored_or_accepted() {
 }
 
 #[test]
-fn pages_that_verified_search_engines_request_most_count() {
+fn the_gate_protects_pages_that_verified_search_engines_request_most() {
     let names = PlayedDns::start();
     names.confirmed("8.8.4.1", "crawl-1.bot.example");
     let more = format!(
@@ -289,7 +289,7 @@ fn a_first_start_serves_the_baseline_while_another_version_is_held() {
 }
 
 #[test]
-fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
+fn accept_suggests_the_served_file_as_the_baseline_if_a_list_is_appended() {
     let folder = site(
         "root = \".\"",
         "baseline = \"robots.accepted.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"\n[gate]\nsitemaps = false\n",
@@ -310,7 +310,7 @@ fn the_file_to_commit_is_the_served_one_if_a_list_is_appended() {
 }
 
 #[test]
-fn in_ci_versions_are_compared_with_the_baseline_and_no_state() {
+fn config_check_gate_compares_a_version_with_the_baseline_without_any_state() {
     let folder = site("root = \".\"", "baseline = \"robots.accepted.txt\"\n[gate]\nurls = \"urls.txt\"\n");
     folder.write("urls.txt", "/\n/news/1\n/news/2\n");
     folder.write("sitemap.xml", urlset((0..400).map(|number| format!("https://shop.test/2026/{number}"))));

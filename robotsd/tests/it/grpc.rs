@@ -171,7 +171,7 @@ impl Service<http::Request<Body>> for Echo {
 }
 
 #[tokio::test]
-async fn tonic_calls_tonic_through_robotsd() {
+async fn robotsd_forwards_unary_and_streaming_calls_between_tonic_client_and_server() {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let port = incoming.local_addr().unwrap().port();
     tokio::spawn(Server::builder().add_service(Echo).serve_with_incoming(incoming));
@@ -217,7 +217,7 @@ fn refusing() -> Config {
 }
 
 #[test]
-fn grpcio_is_refused_with_a_status_of_its_own() {
+fn grpcio_gets_a_specific_grpc_status_for_a_refused_and_a_rate_limited_call() {
     let (_folder, proxy) = refusing().start();
     let Some(answer) = refused(proxy.address.port(), "GPTBot/1.2") else { return };
     assert_eq!(answer[0], "PERMISSION_DENIED", "{answer}");
@@ -252,7 +252,7 @@ fn grpcio_is_refused_with_a_status_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
+async fn a_refused_call_ends_even_if_its_message_is_large_or_never_ends() {
     let (_folder, proxy) = refusing().start();
     let channel = Channel::from_shared(format!("http://{}", proxy.address)).unwrap().user_agent("GPTBot/1.2").unwrap();
     let mut client = tonic::client::Grpc::new(channel.connect().await.unwrap());
@@ -270,7 +270,7 @@ async fn a_refused_call_ends_with_its_head_whatever_comes_before() {
 }
 
 #[test]
-fn a_request_with_only_the_grpc_content_type_is_refused_like_a_page() {
+fn an_http_1_1_request_with_the_grpc_content_type_gets_a_normal_refusal() {
     let (_folder, proxy) = refusing().start();
     for method in ["GET", "POST"] {
         let fields = [("User-Agent", "GPTBot/1.2"), ("Content-Type", "application/grpc")];

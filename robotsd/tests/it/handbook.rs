@@ -83,14 +83,14 @@ fn add_command(words: &[&str], page: &mut String) {
 }
 
 #[test]
-fn the_page_of_commands_has_the_help_of_each() {
+fn the_commands_page_contains_the_help_of_every_command() {
     let mut page = COMMANDS.to_owned();
     add_command(&[], &mut page);
     compare("commands.md", &page);
 }
 
 #[test]
-fn the_page_of_log_fields_has_each_field_of_the_schema() {
+fn the_log_fields_page_contains_every_field_of_the_schema() {
     let schema: Value = serde_json::from_str(include_str!("../../src/docs/log.schema.json")).unwrap();
     let mut page = LOG_FIELDS.to_owned();
     for (name, field) in schema["properties"].as_object().unwrap() {
@@ -234,7 +234,7 @@ fn row(key: &ShippedKey, schema: &Value, is_required: bool) -> String {
 }
 
 #[test]
-fn the_page_of_the_config_has_every_key() {
+fn the_config_page_contains_every_key() {
     let schema = run(robotsd().args(["config", "schema"])).ends_with(0).json();
     let shipped = fs::read_to_string(project("config/robotsd.toml")).unwrap();
     let sections = sections(&shipped);
@@ -295,7 +295,7 @@ fn explanation(code: &str) -> String {
 /// Findings link to pages in the documentation of the libraries. The handbook must contain these
 /// pages, too.
 #[test]
-fn the_pages_that_findings_link_to_are_copied() {
+fn the_handbook_contains_the_pages_that_findings_link_to() {
     for (page, source) in [("lints.md", "src/docs/lints.md"), ("answers.md", "robotsd/src/docs/answers.md")] {
         let text = fs::read_to_string(project(source)).unwrap();
         let (title, rest) = text.split_once('\n').unwrap();

@@ -57,7 +57,7 @@ fn page(running: &Running, host: &str) -> u16 {
 }
 
 #[test]
-fn a_file_whose_reading_never_ends_holds_up_its_own_site_alone() {
+fn a_file_that_hangs_while_it_is_read_delays_only_its_own_site() {
     let keys = "hosts = [\"hanging.test\"]\nroot = \".\"\nrobots.path = \"hanging.txt\"";
     let with_hanging = well().site("hanging", format!("{keys}\nrobots.expectations = \"expected.toml\""));
     let folder = with_hanging.file("hanging.txt", ROBOTS).file("expected.toml", EXPECTED).folder();
@@ -129,7 +129,7 @@ fn only_regular_files_of_a_root_are_served() {
 
 /// A client can send a path of any length, and a loop of links never leads to a file.
 #[test]
-fn a_path_that_cannot_name_a_file_is_not_found() {
+fn a_path_that_cannot_name_a_file_gets_status_404() {
     let folder = well().folder();
     std::os::unix::fs::symlink("loop", folder.at("loop")).unwrap();
     let running = folder.start();
@@ -154,7 +154,7 @@ fn a_path_that_cannot_name_a_file_is_not_found() {
 
 /// The config names a FIFO without a writer as a file. robotsd must report this instead of waiting.
 #[test]
-fn a_fifo_that_a_config_names_is_an_error_and_nothing_waits_for_it() {
+fn a_fifo_in_the_config_is_reported_and_does_not_block_robotsd() {
     let site = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
     let of_site = |key: &str| Config::new().site("a", format!("{site}\n{key}")).to_string();
     for (what, config) in [
@@ -212,7 +212,7 @@ fn an_access_log_pipe_without_a_reader_is_an_error_at_the_start() {
 
 /// The access log may be a pipe that another program reads. No line may be lost.
 #[test]
-fn a_log_of_requests_may_be_a_pipe_that_is_read() {
+fn the_access_log_can_be_a_pipe_with_a_reader() {
     let folder = well().tables("[log]\naccess = \"combined\"\naccess_path = \"fifo\"").folder();
     let path = folder.at("fifo");
     fifo(&path);
@@ -229,7 +229,7 @@ fn a_log_of_requests_may_be_a_pipe_that_is_read() {
 /// However many clients request the board, only a few threads may wait for its files, and all
 /// clients must get a response.
 #[test]
-fn a_board_whose_files_hang_says_so_and_keeps_few_threads() {
+fn a_board_whose_files_hang_returns_status_503_and_uses_few_threads() {
     let (folder, board) = board();
     // Files for two days are made to hang, because the next day may begin during the test.
     let writers: Vec<File> = [0, 1]

@@ -187,7 +187,7 @@ fn cost(command: &mut Command) -> (Duration, u64, Option<i32>) {
 }
 
 #[test]
-fn a_hostile_file_costs_what_its_size_costs() {
+fn commands_need_bounded_time_and_memory_for_hostile_files() {
     let Some(program) = std::env::var_os("ROBOTSD_HOSTILE") else {
         println!("skipped: ROBOTSD_HOSTILE names no program");
         return;
@@ -223,7 +223,7 @@ fn a_hostile_file_costs_what_its_size_costs() {
 
 /// Parsing settings needs a hundred times their size in memory, so their size must be limited.
 #[test]
-fn settings_and_expectations_have_a_size() {
+fn too_large_settings_and_expectations_files_are_refused() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n")]);
     let comment = "#".repeat((64 << 10) + 1);
     folder.write("robots-check.toml", &comment);
@@ -246,7 +246,7 @@ fn settings_and_expectations_have_a_size() {
 
 /// Opening a FIFO blocks until it has a writer, perhaps forever.
 #[test]
-fn a_fifo_that_a_command_names_is_refused_at_once() {
+fn a_fifo_on_the_command_line_is_refused_at_once() {
     let folder = folder(&[("robots.txt", "User-agent: *\nDisallow: /x\n"), ("log", "")]);
     assert!(Command::new("mkfifo").arg(folder.at("fifo")).status().unwrap().success());
     std::os::unix::fs::symlink("fifo", folder.at("link")).unwrap();
@@ -275,7 +275,7 @@ fn a_fifo_that_a_command_names_is_refused_at_once() {
 /// A pipe is read if the command line names it. A pipe in a folder, or in the place of a settings
 /// file, is not read.
 #[test]
-fn unnamed_files_are_only_read_if_they_are_regular() {
+fn files_that_the_command_line_does_not_name_are_read_only_if_regular() {
     let folder = folder(&[("site/robots.txt", "User-agent: *\nDisallow: /x\n"), ("other/robots.txt", "")]);
     let fifo = |name: &str| {
         let path = folder.at(name);
@@ -297,7 +297,7 @@ fn unnamed_files_are_only_read_if_they_are_regular() {
 
 /// Twenty sitemaps send a byte from time to time, each for as long as a request may take.
 #[test]
-fn dripping_sitemaps_do_not_exceed_the_total_timeout() {
+fn slow_sitemaps_do_not_exceed_the_total_timeout() {
     let origin = Origin::answering(|asked| {
         if asked.target != "/robots.txt" {
             return Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n<".to_vec());

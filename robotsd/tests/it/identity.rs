@@ -61,7 +61,7 @@ fn status(folder: &Folder) -> Value {
 }
 
 #[test]
-fn an_impostor_is_refused_once_the_crawler_itself_has_been_seen() {
+fn an_impostor_is_refused_after_the_real_crawler_was_verified() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", TRUSTING);
@@ -159,7 +159,7 @@ fn signature(path: &str, covered: &str) -> String {
 }
 
 #[test]
-fn a_signature_over_the_authority_alone_verifies_for_any_path_unless_components_are_required() {
+fn a_signature_over_only_the_authority_verifies_any_path_unless_the_path_is_required() {
     let names = PlayedDns::start();
     let crawlers = crawlers().replace("rdns = [\".bot.example\"]", &format!("signature = \"{SIGNER}\""));
     for (require, alone) in [
@@ -189,7 +189,7 @@ fn a_signature_over_the_authority_alone_verifies_for_any_path_unless_components_
 
 /// The signature is made for `http`, and covers the scheme as a part of the URL.
 #[test]
-fn a_signature_is_checked_for_the_scheme_that_the_client_used() {
+fn a_signature_is_checked_with_the_scheme_that_the_proxy_reports() {
     let names = PlayedDns::start();
     let crawlers = crawlers().replace("rdns = [\".bot.example\"]", &format!("signature = \"{SIGNER}\""));
     let folder = site(&names, "", TRUSTING);
@@ -210,7 +210,7 @@ fn a_signature_is_checked_for_the_scheme_that_the_client_used() {
 }
 
 #[test]
-fn a_list_whose_server_does_not_confirm_it_is_counted() {
+fn a_list_that_its_server_does_not_confirm_is_counted_as_unconfirmed() {
     let names = PlayedDns::start();
     let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
     let (_folder, running) = known_by(&names, "", "").file("crawlers.toml", crawlers).robots(ROBOTS).start();
@@ -221,7 +221,7 @@ fn a_list_whose_server_does_not_confirm_it_is_counted() {
 }
 
 #[test]
-fn irrefutable_claims_need_attention_if_impostors_are_refused() {
+fn claims_that_cannot_be_refuted_are_a_problem_only_if_impostors_are_refused() {
     let names = PlayedDns::start();
     let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
     let config = |mode: &str, identity: &str| {
@@ -247,7 +247,7 @@ fn irrefutable_claims_need_attention_if_impostors_are_refused() {
 
 /// The resolver could refute claims, but has not answered yet.
 #[test]
-fn a_resolver_that_has_never_answered_is_no_evidence() {
+fn the_status_reports_a_problem_until_a_dns_resolver_has_answered() {
     let names = PlayedDns::start();
     let crawlers = crawlers() + "ranges = [\"https://127.0.0.1:1/list.json\"]\n";
     let config = known_by(&names, TRUSTING, "impostors = \"refuse\"").keys("mode = \"refuse\"");
@@ -268,7 +268,7 @@ fn a_resolver_that_has_never_answered_is_no_evidence() {
 }
 
 #[test]
-fn the_first_request_waits_for_names_if_configured() {
+fn the_first_request_waits_for_dns_names_if_wait_is_configured() {
     let names = PlayedDns::start();
     for host in 1..=20 {
         names.confirmed(&format!("8.8.4.{host}"), &format!("crawl-{host}.bot.example"));
@@ -301,7 +301,7 @@ fn the_first_request_waits_for_names_if_configured() {
 }
 
 #[test]
-fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
+fn requests_through_an_untrusted_proxy_are_not_refuted() {
     let names = PlayedDns::start();
     // All requests come from the address of the proxy, which has its own host name.
     let folder = site(&names, "impostors = \"refuse\"\nwait = \"250ms\"", "");
@@ -328,7 +328,7 @@ fn behind_an_untrusted_proxy_no_request_is_refuted_and_the_status_says_so() {
 }
 
 #[test]
-fn another_config_keeps_known_evidence() {
+fn a_config_reload_keeps_the_known_evidence() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example");
     let folder = site(&names, "wait = \"250ms\"", TRUSTING);
@@ -359,7 +359,7 @@ fn another_config_keeps_known_evidence() {
 }
 
 #[test]
-fn a_reload_uses_the_new_content_of_an_own_list() {
+fn a_reload_uses_the_new_content_of_a_local_address_list() {
     let names = PlayedDns::start();
     let url = "https://127.0.0.1:1/list.json";
     let folder = site(&names, &format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\""), TRUSTING);
@@ -377,7 +377,7 @@ fn a_reload_uses_the_new_content_of_an_own_list() {
 }
 
 #[test]
-fn a_claim_can_be_checked_manually_step_by_step() {
+fn agents_verify_prints_each_step_of_checking_a_claim() {
     let names = PlayedDns::start();
     names.confirmed(REAL, "crawl-1.bot.example").names(IMPOSTOR, ptr(&["host.other.example"]));
     let folder = site(&names, "", TRUSTING);

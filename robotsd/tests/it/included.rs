@@ -44,7 +44,7 @@ fn reload(running: &Running, code: i32) -> String {
 }
 
 #[test]
-fn files_are_added_changed_and_removed_without_a_restart() {
+fn included_files_are_added_changed_and_removed_without_a_restart() {
     let (folder, running) = serving(&[
         ("robotsd.toml", HEAD),
         ("sites.d/a.toml", &file("a")),
@@ -69,14 +69,14 @@ fn files_are_added_changed_and_removed_without_a_restart() {
 }
 
 #[test]
-fn a_pattern_that_also_matches_the_config_does_not_include_it() {
+fn an_include_pattern_does_not_include_the_config_itself() {
     let config = HEAD.replace("sites.d/*.toml", "*.toml");
     let folder = folder(&[("robotsd.toml", &config), ("a.toml", &file("a"))]);
     assert_has(folder.run(["config", "check", "robotsd.toml"]).succeeded(), &["sites: 1"]);
 }
 
 #[test]
-fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
+fn a_broken_included_file_is_reported_and_the_last_good_copy_stays_in_use() {
     let (folder, mut running) =
         serving(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a")), ("sites.d/b.toml", &file("b"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
@@ -130,7 +130,7 @@ fn a_file_is_refused_with_file_and_line_and_its_copy_outlives_the_process() {
 }
 
 #[test]
-fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
+fn a_first_start_with_broken_included_files_serves_the_others_and_is_not_ready() {
     let config = HEAD.replace("state_dir = \"state\"\n", "");
     let (folder, running) = serving(&[
         ("robotsd.toml", &config),
@@ -170,7 +170,7 @@ fn a_start_without_a_copy_serves_the_others_and_is_not_ready() {
 }
 
 #[test]
-fn a_name_and_a_host_belong_to_their_first_owner() {
+fn a_site_name_or_host_belongs_to_the_file_that_contained_it_first() {
     let own = format!("{HEAD}{}", site("main", "main.example"));
     let (folder, running) = serving(&[("robotsd.toml", &own), ("sites.d/m.toml", &file("m"))]);
     wait_until("the copies", || folder.at("state/include.json").is_file());
@@ -295,7 +295,7 @@ fn an_ambiguous_site_name_is_refused_in_every_file() {
 }
 
 #[test]
-fn paths_stay_in_the_folder_of_their_file_links_resolved() {
+fn paths_in_an_included_file_cannot_leave_its_folder_even_through_links() {
     use std::os::unix::fs::symlink;
 
     let folder = folder(&[("robotsd.toml", HEAD), ("secret", "User-agent: *\n"), ("sites.d/ok.toml", &file("ok"))]);
@@ -368,7 +368,7 @@ fn paths_stay_in_the_folder_of_their_file_links_resolved() {
 
 /// The root folders of these sites are outside of the folder with the site files.
 #[test]
-fn paths_may_lead_into_the_folders_that_the_config_allows() {
+fn paths_in_an_included_file_may_use_the_folders_in_include_roots() {
     use std::os::unix::fs::symlink;
 
     let folder = folder(&[
@@ -423,7 +423,7 @@ fn paths_may_lead_into_the_folders_that_the_config_allows() {
 /// One file is broken, one claims a host of another file, and one contains a path outside of its
 /// folder.
 #[test]
-fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
+fn valid_included_files_are_reloaded_although_three_others_are_invalid() {
     let files = if is_long() { 20 } else { 10 };
     let host = |number: usize, site: usize| format!("s{site}.f{number}.example");
     let text = |number: usize, mark: &str| {
@@ -471,7 +471,7 @@ fn files_of_many_sites_are_reloaded_even_if_three_are_wrong() {
 }
 
 #[test]
-fn without_a_server_the_switch_knows_included_sites() {
+fn enforce_accepts_sites_of_included_files_without_a_running_server() {
     let folder = folder(&[("robotsd.toml", HEAD), ("sites.d/a.toml", &file("a"))]);
     folder.run(["enforce", "off", "--site", "a", "--config", "robotsd.toml"]).succeeded();
     let said = folder.run(["enforce", "off", "--site", "b", "--config", "robotsd.toml"]).failed(2);

@@ -49,7 +49,7 @@ fn served(kept: &mut Kept) {
 }
 
 #[test]
-fn a_restart_on_a_passed_socket_refuses_no_connection() {
+fn a_restart_with_a_socket_from_the_supervisor_refuses_no_connection() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     let folder = listening_at(address, &config().tables("[limits]\ngreeting = \"5m\""));
@@ -70,7 +70,7 @@ fn a_restart_on_a_passed_socket_refuses_no_connection() {
 }
 
 #[test]
-fn passed_sockets_are_matched_with_listeners_or_reported() {
+fn sockets_from_the_supervisor_are_matched_with_listeners_or_reported() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
     // The socket is used by the listener with the same name, even if the config has another
@@ -123,7 +123,7 @@ pub(super) fn supervisor(path: &Path) -> impl Fn() -> String {
 }
 
 #[test]
-fn a_supervisor_is_notified_of_the_state() {
+fn the_supervisor_gets_start_reload_stop_and_watchdog_notifications() {
     let folder = config().folder();
     let path = folder.at("notify");
     let hears = supervisor(&path);
@@ -177,7 +177,7 @@ fn a_draining_process_is_alive_and_not_ready() {
 }
 
 #[test]
-fn connections_never_take_more_descriptors_than_there_are() {
+fn the_connection_limit_is_reduced_to_the_available_file_descriptors() {
     let config = Config::new().keys("workers = 1").upstream("a", Origin::start()).robots(ROBOTS);
     let folder = config.tables("[limits]\nconnections = 1000\nkeep_alive = \"1h\"").folder();
     let running = Running::spawn(&mut after("ulimit -n 160", &folder.at("robotsd.toml")));
@@ -202,7 +202,7 @@ fn connections_never_take_more_descriptors_than_there_are() {
 }
 
 #[test]
-fn idle_connections_make_room_for_new_ones_on_every_worker() {
+fn idle_connections_are_closed_on_every_worker_to_make_room_for_new_ones() {
     let limits = "[limits]\nconnections = 16\nfirst_byte = \"1h\"\nkeep_alive = \"1h\"\nheader_read = \"1h\"";
     let (_folder, running) = config().tables(limits).start();
     let started = Instant::now();
@@ -229,7 +229,7 @@ fn idle_connections_make_room_for_new_ones_on_every_worker() {
 }
 
 #[test]
-fn too_few_descriptors_are_reported_at_start() {
+fn robotsd_fails_at_the_start_if_the_limit_of_open_files_is_too_low() {
     let folder = config().folder();
     let error = run(&mut after("ulimit -n 70", &folder.at("robotsd.toml"))).failed(2);
     assert!(error.starts_with("robotsd: the limit of open files is 70, and "), "{error}");
@@ -243,7 +243,7 @@ fn the_soft_limit_of_open_files_is_raised() {
 }
 
 #[test]
-fn without_descriptors_it_goes_on_serving_and_says_so_seldom() {
+fn robotsd_serves_open_connections_without_free_descriptors_and_logs_once_per_second() {
     let (_folder, running) = config().start();
     let mut kept = Kept::open(running.address, "a");
     served(&mut kept);

@@ -18,7 +18,7 @@ fn version(name: &str) -> String {
 }
 
 #[test]
-fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
+fn edits_of_a_live_file_fail_no_request_and_no_half_written_file_goes_live() {
     let (folder, running) = config().start();
     let path = folder.at("robots.txt");
     let serves = |name: &str| (running.get("/robots.txt", FIREFOX).body == version(name)).then_some(());
@@ -79,14 +79,14 @@ fn edits_of_every_kind_fail_no_request_and_no_half_file_goes_live() {
 }
 
 #[test]
-fn a_hangup_reads_the_file_again() {
+fn a_sighup_reloads_the_file() {
     let (_folder, running) = config().start();
     running.signal("HUP");
     running.wait_for_event("unchanged", |line| line["reason"] == "request");
 }
 
 #[test]
-fn a_termination_finishes_requests_in_progress_and_ends() {
+fn a_sigterm_finishes_requests_in_progress_and_then_ends_the_process() {
     let limits = "[limits]\ngreeting = \"5m\"\nheader_read = \"5m\"\ndrain = \"5m\"";
     let (_folder, mut running) = config().tables(limits).start();
     // Only a part of this request is sent.
@@ -110,7 +110,7 @@ fn a_termination_finishes_requests_in_progress_and_ends() {
 }
 
 #[test]
-fn a_second_termination_waits_for_no_connection() {
+fn a_second_sigterm_ends_the_process_without_waiting_for_connections() {
     // This upstream accepts requests, but never responds.
     let silent = Origin::answering(|_| Vec::new());
     let config = Config::new().keys("workers = 2").upstream("a", &silent);

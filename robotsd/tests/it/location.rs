@@ -16,7 +16,7 @@ fn ending(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 #[test]
-fn a_config_without_admin_has_a_socket_of_its_own_that_commands_find() {
+fn commands_find_the_private_socket_of_a_config_without_an_admin_table() {
     let runtime = folder(&[]);
     let [one, other] = [(); 2].map(|()| folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]));
     let of_user = || {
@@ -129,7 +129,7 @@ fn commands_use_the_default_socket_even_if_the_config_is_broken() {
 
 /// In a container, the file system may be read-only, except for the volume with the state.
 #[test]
-fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_is() {
+fn commands_find_the_admin_interface_through_the_state_directory_without_a_runtime_folder() {
     let runtime = folder(&[]);
     fs::set_permissions(runtime.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let config = format!("{CONFIG}[admin]\naddress = \"127.0.0.1:0\"\n");
@@ -168,7 +168,7 @@ fn without_a_runtime_folder_the_state_directory_says_where_the_admin_interface_i
 }
 
 #[test]
-fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() {
+fn the_admin_interface_is_chosen_by_option_config_or_environment_in_this_order() {
     let config = format!("{CONFIG}[admin]\naddress = \"127.0.0.1:0\"\n");
     let [one, other] = [(); 2].map(|()| folder(&[("robotsd.toml", &*config), ("robots.txt", OPEN)]));
     let [first, second] = [&one, &other].map(Folder::start);
@@ -190,7 +190,7 @@ fn the_admin_interface_is_named_by_option_by_the_config_or_by_the_environment() 
 }
 
 #[test]
-fn a_config_is_found_by_option_location_or_environment() {
+fn a_config_is_found_by_option_argument_or_environment() {
     let folder = folder(&[("robotsd.toml", CONFIG), ("robots.txt", OPEN)]);
     let path = folder.at("robotsd.toml");
     for command in [
@@ -264,7 +264,7 @@ fn unintended_settings_cause_a_warning_with_their_line() {
 }
 
 #[test]
-fn ineffective_evidence_is_a_warning() {
+fn evidence_without_an_effect_causes_a_warning() {
     let google = Registry::builtin().crawler("Googlebot").unwrap().ranges[0].clone();
     let list = |url: &str| format!("[[identity.list]]\nurl = \"{url}\"\npath = \"list.json\"\n");
     let lists = list(&google) + &list(&google.replace(".json", ".jsno")) + &list("https://lists.example/a.json");

@@ -9,10 +9,13 @@ use crate::harness::*;
 
 /// Events that a test must not cause, or that the library does not cause at present.
 const NOT_DRIVEN: [(&str, &str); 8] = [
-    ("clock", "a clock before 1970: `start::a_clock_before_1970_ends_no_start`, where there is a faketime"),
+    (
+        "clock",
+        "a clock before 1970: `start::robotsd_starts_even_if_the_clock_is_before_1970`, where there is a faketime",
+    ),
     ("descriptors", "a limit of descriptors that cannot be raised although it says so"),
     ("log-overflow", "a reader of standard output that is slower than the events"),
-    ("panic", "a fault: `watchdog` and `start::a_clock_before_1970_ends_no_start`"),
+    ("panic", "a fault: `watchdog` and `start::robotsd_starts_even_if_the_clock_is_before_1970`"),
     ("registry-gated", "a registry that is published over TLS: `registry_url`"),
     ("reloaded", "an outcome that a later version of the library may add"),
     ("stalled", "a thread that `strace` holds up: `watchdog`"),
@@ -226,7 +229,7 @@ fn with_little() -> BTreeSet<String> {
 /// If the length of a body is known, the HTTP server does not poll for its end. The request must be
 /// logged as complete.
 #[test]
-fn a_complete_file_is_logged_as_complete() {
+fn a_completely_sent_response_is_logged_as_complete() {
     let config = Config::new().site("shop", "root = \"pages\"\nrobots.text = \"# nothing\"").log_requests();
     let config = config.file("pages/small.html", "a page\n").file("pages/large.html", "x".repeat(300_000));
     let (_folder, running) = config.start();

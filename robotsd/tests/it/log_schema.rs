@@ -40,7 +40,7 @@ pub(super) fn disagreement(line: &Value) -> Option<String> {
 }
 
 #[test]
-fn a_line_that_does_not_agree_is_found() {
+fn a_log_line_that_does_not_match_the_schema_is_detected() {
     let good = serde_json::json!({"ts": "…", "level": "info", "event": "stopped", "message": "the end"});
     assert_eq!(disagreement(&good), None);
     for (field, value) in [

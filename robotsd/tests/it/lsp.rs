@@ -192,7 +192,7 @@ fn found(diagnostics: &[Value]) -> Found {
 }
 
 #[test]
-fn a_diagnostic_has_code_link_severity_and_related_place() {
+fn a_diagnostic_has_a_code_a_link_a_severity_and_a_related_location() {
     let mut editor = Editor::start(&usual(), &Value::Null);
     editor.open(URI, "User-agent: *\nDisallow: /a\nDisallow: b\nDisallow: /a\n");
     let diagnostics = editor.diagnostics(URI, 1);
@@ -238,7 +238,7 @@ impl Numbers {
 }
 
 #[test]
-fn a_thousand_random_edits_lead_to_the_findings_of_check() {
+fn diagnostics_equal_the_findings_of_check_after_a_thousand_random_edits() {
     const PARTS: [&str; 14] = [
         "User-agent: GPTBot\n",
         "User-agent: *\r\n",
@@ -321,7 +321,7 @@ fn clamped(text: &str, place: (u64, u64)) -> usize {
 }
 
 #[test]
-fn every_quick_fix_is_the_fix_of_check() {
+fn every_quick_fix_makes_the_same_edit_as_the_fix_of_check() {
     let mut editor = Editor::start(&usual(), &Value::Null);
     let mut fixed = 0;
     for (number, lint) in Lint::all().iter().enumerate().filter(|(_, lint)| !OF_BYTES.contains(&lint.code)) {
@@ -361,7 +361,7 @@ fn every_quick_fix_is_the_fix_of_check() {
 }
 
 #[test]
-fn an_unsafe_fix_shows_its_effect_and_is_no_part_of_all_fixes() {
+fn an_unsafe_fix_shows_its_effect_and_is_not_part_of_fix_all() {
     let mut editor = Editor::start(&usual(), &Value::Null);
     editor.open(URI, "User-agent: GPTBot\nDisallow: b\nDissallow: /c\n");
     let actions = editor.actions(URI);
@@ -377,7 +377,7 @@ fn an_unsafe_fix_shows_its_effect_and_is_no_part_of_all_fixes() {
 }
 
 #[test]
-fn findings_about_bytes_are_those_of_the_file_on_disk() {
+fn findings_about_bytes_come_from_the_file_on_disk() {
     let folder = folder(&[]);
     let text = "User-agent: *\nDisallow: /b\n";
     let file = folder.at("robots.txt");
@@ -403,7 +403,7 @@ fn findings_about_bytes_are_those_of_the_file_on_disk() {
 }
 
 #[test]
-fn the_settings_of_the_folder_apply() {
+fn the_settings_file_of_the_folder_applies_to_diagnostics() {
     let folder = folder(&[("robots-check.toml", "ignore = [\"path-without-slash\"]\n"), ("robots.txt", "")]);
     fs::create_dir(folder.at(".git")).unwrap();
     let uri = format!("file://{}", folder.at("robots.txt").display());
@@ -413,7 +413,7 @@ fn the_settings_of_the_folder_apply() {
 }
 
 #[test]
-fn only_the_beginning_that_crawlers_read_is_checked() {
+fn only_the_first_500_kib_of_a_document_are_checked() {
     let line = "Disallow: /directory/page\n";
     let text = ["User-agent: *\nDissallow: /x\n", &line.repeat(512_000 / line.len()), "Dissallow: /y\n"].concat();
     let mut editor = Editor::start(&usual(), &Value::Null);
@@ -437,7 +437,7 @@ fn only_the_beginning_that_crawlers_read_is_checked() {
 }
 
 #[test]
-fn hover_is_in_the_form_that_the_editor_prefers() {
+fn hover_uses_the_content_format_that_the_editor_prefers() {
     for (formats, kind, name, star) in [
         (json!(["markdown", "plaintext"]), "markdown", "**GPTBot** (OpenAI)", "Obeys `*`: yes"),
         (json!(["plaintext", "markdown"]), "plaintext", "GPTBot (OpenAI)", "Obeys *: yes"),
@@ -457,7 +457,7 @@ fn hover_is_in_the_form_that_the_editor_prefers() {
 }
 
 #[test]
-fn hover_shows_who_obeys_and_which_urls_match() {
+fn hover_shows_which_crawlers_obey_a_line_and_how_many_urls_match() {
     let folder = folder(&[("urls.txt", "/\n/private/a\n/private/b\n/public\n")]);
     let mut editor = Editor::start(&usual(), &json!({ "urls": folder.at("urls.txt") }));
     editor.open(URI, "User-agent: GPTBot\nUser-agent: Googelbot\nDisallow: /private/\nAllow: /private/b\n\nUser-agent: *\nDisallow: /x\n");
@@ -481,7 +481,7 @@ fn hover_shows_who_obeys_and_which_urls_match() {
 }
 
 #[test]
-fn a_definition_is_every_group_that_decides() {
+fn the_definition_of_a_user_agent_is_every_group_that_names_it() {
     let mut editor = Editor::start(&usual(), &Value::Null);
     editor.open(URI, "User-agent: GPTBot\nDisallow: /a\nUser-agent: *\nDisallow: /\nUser-agent: gptbot\nUser-agent: ExampleBot\nDisallow: /b\n");
     let mut lines = |line: u32| -> Vec<u64> {
@@ -574,7 +574,7 @@ fn the_outline_of_a_long_file_has_every_group() {
 }
 
 #[test]
-fn an_editor_that_asks_for_diagnostics_gets_no_others() {
+fn diagnostics_are_published_and_can_also_be_requested_by_the_editor() {
     let mut editor = Editor::start(&json!({ "textDocument": { "diagnostic": {} } }), &Value::Null);
     editor.open(URI, "User-agent: *\nDisallow: b\n");
     assert_eq!(editor.diagnostics(URI, 1).len(), 1);
@@ -586,7 +586,7 @@ fn an_editor_that_asks_for_diagnostics_gets_no_others() {
 }
 
 #[test]
-fn the_server_ends_with_its_editor() {
+fn the_language_server_exits_when_its_editor_exits() {
     let mut editor = Editor::start(&usual(), &Value::Null);
     assert_eq!(editor.ask("shutdown", Value::Null), Value::Null);
     editor.tell("exit", Value::Null);
@@ -616,7 +616,7 @@ fn the_server_ends_with_its_editor() {
 }
 
 #[test]
-fn the_answers_fit_what_real_editors_support() {
+fn responses_match_the_capabilities_of_real_editors() {
     let Some(mut python) = programs::python_with("pytest_lsp", "pytest-lsp") else { return };
     python.current_dir(project("robotsd/tests")).env("ROBOTSD", env!("CARGO_BIN_EXE_robotsd"));
     python.env("PYTHONDONTWRITEBYTECODE", "1");

@@ -131,7 +131,7 @@ fn crawler(site: &str, crawler: &str, outcome: &str) -> String {
 }
 
 #[test]
-fn every_family_is_in_the_handbook() {
+fn every_metric_family_and_label_is_in_the_handbook() {
     const PAGE: &str = include_str!("../../../docs/src/reference/metrics.md");
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
@@ -155,7 +155,7 @@ fn every_family_is_in_the_handbook() {
 }
 
 #[test]
-fn lookups_of_agents_are_counted_by_whether_the_header_was_known() {
+fn user_agent_lookups_are_counted_as_cache_hits_or_misses() {
     let site = "root = \".\"\nrobots.text = \"User-agent: GPTBot\\nDisallow: /private/\"";
     let config = Config::new().keys("workers = 2").site("shop", site).admin();
     lookups_are_counted_once(&config);
@@ -183,7 +183,7 @@ fn lookups_are_counted_once(config: &Config) {
 }
 
 #[test]
-fn connections_to_an_upstream_are_counted_by_their_use() {
+fn upstream_connections_are_counted_as_active_idle_or_tunnel() {
     let upstream = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = upstream.local_addr().unwrap();
     let site = format!("upstreams = [\"http://{address}\"]\nrobots.text = \"# nothing restricted\"");
@@ -240,7 +240,7 @@ fn connections_to_an_upstream_are_counted_by_their_use() {
 }
 
 #[test]
-fn both_formats_are_read_by_strict_parsers() {
+fn strict_parsers_accept_both_metrics_formats() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     play(&running);

@@ -158,7 +158,7 @@ fn compare(ask: impl Fn(&str, &str, &str) -> Answer) -> (usize, usize) {
 }
 
 #[test]
-fn an_observing_site_leaves_responses_unchanged() {
+fn the_mode_of_a_site_limits_the_action_and_observe_leaves_responses_unchanged() {
     let origin = Origin::start();
     let (_folder, running) = start("", &origin);
     let ask =
@@ -189,7 +189,7 @@ fn an_observing_site_leaves_responses_unchanged() {
 }
 
 #[test]
-fn an_observing_site_approves_every_query_of_another_proxy() {
+fn the_mode_of_a_site_limits_the_action_on_decision_requests() {
     let (_folder, running) = start("kind = \"decision\"", &Origin::down());
     let ask = |host: &str, path: &str, agent: &str| {
         let asked = [("X-Forwarded-Uri", path), ("X-Forwarded-Method", "GET"), ("X-Forwarded-Host", host)];
@@ -202,7 +202,7 @@ fn an_observing_site_approves_every_query_of_another_proxy() {
 /// The rules have been in the file for a year, but are new to a robotsd that starts for the first
 /// time. Requests must therefore not be refused yet.
 #[test]
-fn the_first_switch_to_refuse_says_how_many_rules_only_observe_at_first() {
+fn the_first_change_to_refuse_reports_how_many_rules_are_in_their_grace_period() {
     const ROBOTS: &str = "User-agent: *\nDisallow: /a\nDisallow: /b\n\nUser-agent: GPTBot\nDisallow: /\n";
     let config = |mode: &str| Config::new().keys(format!("mode = \"{mode}\"\ngrace = \"24h\"\nstate_dir = \"state\""));
     let config = |mode: &str| config(mode).admin().files_of("shop").robots(ROBOTS);

@@ -71,7 +71,7 @@ fn the_mixin_has_the_dashboard_and_every_alert() {
 }
 
 #[test]
-fn every_panel_says_what_it_shows_and_in_which_unit() {
+fn every_dashboard_panel_has_a_description_and_a_unit() {
     let mut ids = BTreeSet::new();
     for panel in panels() {
         let title = panel["title"].as_str().unwrap();
@@ -90,7 +90,7 @@ fn every_panel_says_what_it_shows_and_in_which_unit() {
 }
 
 #[test]
-fn every_alert_has_a_paragraph_of_the_runbook() {
+fn every_alert_has_a_section_with_a_command_in_the_runbook() {
     let of_runbook: BTreeSet<_> = RUNBOOK.lines().filter_map(|line| line.strip_prefix("### ")).collect();
     let alerts = alerts();
     let of_rules: BTreeSet<_> = alerts.iter().map(|(name, _)| name.as_str()).collect();
@@ -103,7 +103,7 @@ fn every_alert_has_a_paragraph_of_the_runbook() {
 }
 
 #[test]
-fn two_normal_days_raise_no_alert_and_each_problem_its_own() {
+fn promtool_accepts_the_alert_rules_and_every_alert_has_a_rule_test() {
     if debian("promtool", "prometheus").is_none() {
         return;
     }
@@ -121,7 +121,7 @@ fn two_normal_days_raise_no_alert_and_each_problem_its_own() {
 }
 
 #[test]
-fn every_expression_of_dashboard_and_alerts_has_an_answer() {
+fn prometheus_returns_a_value_for_every_expression_of_dashboard_and_alerts() {
     if debian("prometheus", "prometheus").is_none() {
         return;
     }

@@ -198,7 +198,7 @@ const TABLE: &[Row] = &[
 ];
 
 #[test]
-fn no_cell_is_empty() {
+fn no_cell_of_the_table_is_empty() {
     for Row { key, at_start, later, mended } in TABLE {
         for Cells { config_check, problems, ready, metric, log } in [at_start, later, mended] {
             let texts = [config_check.1, problems.1, ready, metric.1, log.0, log.1];
@@ -267,7 +267,7 @@ fn config() -> Config {
 }
 
 #[test]
-fn lists_and_names_that_refute_nobody() {
+fn claims_that_cannot_be_refuted_are_reported_until_a_dns_resolver_answers() {
     const LIST: &str = "https://127.0.0.1:1/list.json";
     let row = row("[identity]");
     let names = PlayedDns::start();
@@ -294,7 +294,7 @@ fn lists_and_names_that_refute_nobody() {
 }
 
 #[test]
-fn an_unresponsive_store_of_rates() {
+fn an_unresponsive_rate_store_is_reported_until_it_responds() {
     let Some(store) = any_store() else { return };
     let way = Forwarder::start(store.address());
     way.cut();
@@ -305,7 +305,7 @@ fn an_unresponsive_store_of_rates() {
 }
 
 #[test]
-fn an_unusable_certificate() {
+fn an_unusable_certificate_is_reported_until_it_is_replaced() {
     let row = row("certificate");
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
     let folder = config().listener(certificate).files_of("shop").robots("# open\n").folder();
@@ -329,7 +329,7 @@ fn an_unusable_certificate() {
 }
 
 #[test]
-fn a_list_that_is_not_appended() {
+fn a_list_that_is_not_appended_is_reported_until_it_is_valid() {
     let site = "root = \"root\"\nrobots.path = \"robots.txt\"\n[[site.robots.append]]\npath = \"ai.txt\"";
     let config = config().site("shop", site).robots("User-agent: *\nDisallow: /drafts/\n").file("root/page", "");
     let scene = Scene::start(&config);
@@ -340,7 +340,7 @@ fn a_list_that_is_not_appended() {
 }
 
 #[test]
-fn a_version_that_is_not_announced() {
+fn a_version_that_is_not_announced_is_reported_until_the_receiver_accepts_it() {
     let server = Origin::showing(503, "");
     let hook = format!("[[site.robots.on_publish]]\nurl = \"http://{}/purge\"", server.address);
     let site = format!("hosts = [\"shop.test\"]\nroot = \"root\"\nrobots.path = \"robots.txt\"\n{hook}");
@@ -358,7 +358,7 @@ fn a_version_that_is_not_announced() {
 }
 
 #[test]
-fn sitemaps_that_the_gate_cannot_read() {
+fn sitemaps_that_the_gate_cannot_read_are_reported_until_they_are_readable() {
     let upstream = Origin::showing(503, "");
     let site = format!("hosts = [\"shop.test\"]\nupstreams = [\"http://{upstream}\"]\nrobots.path = \"robots.txt\"");
     let robots = "User-agent: *\nDisallow: /drafts/\n\nSitemap: https://shop.test/sitemap.xml\n";
@@ -373,7 +373,7 @@ fn sitemaps_that_the_gate_cannot_read() {
 }
 
 #[test]
-fn a_registry_that_cannot_be_fetched() {
+fn a_registry_that_cannot_be_fetched_is_reported_until_it_is_fetched() {
     let (server, ca) = secure_origin("localhost", "");
     server.show(503, "");
     let url = format!("https://localhost:{}/crawlers.toml", server.address.port());
@@ -389,7 +389,7 @@ fn a_registry_that_cannot_be_fetched() {
 }
 
 #[test]
-fn a_fleet_with_an_unreachable_store() {
+fn a_fleet_with_an_unreachable_store_is_reported_until_the_store_responds() {
     let Some(store) = any_store() else { return };
     let way = Forwarder::start(store.address());
     way.cut();

@@ -206,7 +206,7 @@ fn a_receiver_that_was_down_is_notified_once() {
 }
 
 #[test]
-fn deliveries_and_failures_are_counted_even_after_their_event_is_over() {
+fn notifications_are_counted_as_delivered_or_given_up_even_after_their_event_ended() {
     let receiver = Origin::showing(404, "");
     let (folder, running) = config(&receiver, "[[admin.listener]]\naddress = \"127.0.0.1:0\"").start();
     let counts = |delivered: u64, given_up: u64| {
@@ -241,7 +241,7 @@ fn glob(folder: &Folder, name: &str) -> PathBuf {
 }
 
 #[test]
-fn a_template_sets_the_text_and_unwanted_events_are_not_sent() {
+fn a_template_sets_the_body_and_only_configured_events_are_sent() {
     let receiver = Origin::showing(200, "");
     let folder = config(&receiver, "body = '{\"text\": \"{{message}} `{{next}}`\"}'").folder();
     folder.write("robotsd.toml", folder.read("robotsd.toml").replace(ALL, "\"waits\""));
@@ -260,7 +260,7 @@ fn a_template_sets_the_text_and_unwanted_events_are_not_sent() {
 }
 
 #[test]
-fn quoted_text_is_not_slack_markup() {
+fn quoted_text_is_escaped_for_slack_but_not_for_other_services() {
     let receiver = Origin::showing(200, "");
     let slack = "body = '{\"text\": \"{{message}} `{{next}}`\"}'";
     let folder = config(&receiver, slack).folder();
@@ -280,7 +280,7 @@ fn quoted_text_is_not_slack_markup() {
 }
 
 #[test]
-fn an_invalid_secret_is_found_by_the_check_and_never_shown() {
+fn config_check_reports_an_invalid_secret_without_showing_it() {
     let receiver = Origin::showing(200, "");
     let check = |secret: Option<&str>| {
         let folder = signed(&receiver).folder();

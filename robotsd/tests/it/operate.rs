@@ -95,7 +95,7 @@ fn suggested(status: &str, command: &str) -> String {
 }
 
 #[test]
-fn the_kill_switch_works_under_load_and_outlives_a_kill() {
+fn the_kill_switch_works_under_load_and_survives_a_kill() {
     let (folder, mut operated) = started();
     let address = operated.address;
     let (is_off, passed) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -147,7 +147,7 @@ fn the_kill_switch_works_under_load_and_outlives_a_kill() {
 }
 
 #[test]
-fn a_switch_applies_to_one_site_or_all_and_mentions_the_other() {
+fn a_switch_for_one_site_or_all_sites_mentions_the_state_of_the_other() {
     let (_folder, operated) = started();
     let said = operated.out(&["enforce", "off", "--site", "the blog"]);
     assert_eq!(said, "enforcement of site \"the blog\" is switched off\n");
@@ -222,7 +222,7 @@ fn without_a_state_directory_a_switch_lasts_until_the_process_ends() {
 }
 
 #[test]
-fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
+fn a_switch_that_cannot_be_saved_takes_effect_with_a_warning() {
     let (folder, operated) = started();
     wait_until("the state directory", || folder.at("state").exists());
     fs::rename(folder.at("state"), folder.at("aside")).unwrap();
@@ -238,7 +238,7 @@ fn a_switch_that_cannot_be_written_down_is_turned_and_says_so() {
 }
 
 #[test]
-fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
+fn a_robots_txt_that_blocks_everyone_is_held_until_accepted_and_can_be_rolled_back() {
     let folder = config().folder();
     Operated::start(&folder).end();
     folder.replace("robots.txt", SHUT);
@@ -283,7 +283,7 @@ fn a_staging_file_is_held_shown_accepted_and_rolled_back_manually() {
 }
 
 #[test]
-fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
+fn status_and_history_contain_who_decided_and_why_even_after_a_restart() {
     let (folder, operated) = started();
     folder.replace("robots.txt", SHUT);
     operated.command(&["reload"]).ends_with(1);
@@ -322,7 +322,7 @@ fn who_decided_and_why_is_in_status_and_history_also_after_a_restart() {
 }
 
 #[test]
-fn a_rollback_says_what_happens_to_another_pending_version() {
+fn a_rollback_reports_what_happens_to_another_pending_version() {
     let (folder, operated) = started();
     let more = format!("{OPEN}Disallow: /more/\n");
     folder.replace("robots.txt", &more);
@@ -344,7 +344,7 @@ fn a_rollback_says_what_happens_to_another_pending_version() {
 }
 
 #[test]
-fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
+fn the_second_of_two_rollbacks_reports_that_neither_version_returns_unless_accepted() {
     let (folder, operated) = started();
     let more: Vec<String> = (0..2).map(|at| format!("{OPEN}Disallow: /more{at}/\n")).collect();
     for version in &more {
@@ -362,7 +362,7 @@ fn the_second_of_two_rollbacks_says_that_neither_version_returns() {
 }
 
 #[test]
-fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
+fn the_status_shows_modes_overrides_the_grace_period_and_the_outcome_of_each_reload() {
     let more = "enforcement.mode = \"observe\"\n\
         modes = { \"agent:GPTBot\" = { mode = \"refuse\", until = 2099-01-31 },\n\
         \"pattern:/drafts/\" = { mode = \"observe\", until = 2020-01-31 } }\n";
@@ -408,7 +408,7 @@ fn the_status_shows_what_is_only_observed_and_every_reloads_outcome() {
 }
 
 #[test]
-fn an_impossible_command_suggests_a_possible_one() {
+fn a_command_that_cannot_succeed_changes_nothing_and_reports_the_valid_choices() {
     let (folder, operated) = started();
     let live = operated.site(0)["hash"].as_str().unwrap().to_owned();
     let wrong = "0123456789ab";
@@ -467,7 +467,7 @@ fn an_impossible_command_suggests_a_possible_one() {
 }
 
 #[test]
-fn a_state_directory_is_for_one_robotsd_at_a_time() {
+fn only_one_robotsd_at_a_time_can_use_a_state_directory() {
     let (folder, operated) = started();
     let in_use = format!(
         "{}: process {} has the state directory open: stop that process, or give each process its own state directory",
@@ -545,7 +545,7 @@ fn a_rollback_preview_changes_nothing() {
 }
 
 #[test]
-fn a_rollback_first_names_the_crawlers_that_it_allows_or_blocks() {
+fn a_rollback_preview_names_the_crawlers_that_it_allows_or_blocks() {
     let (folder, operated) = started();
     let shut = "User-agent: ClaudeBot\nUser-agent: CCBot\nUser-agent: Amazonbot\nDisallow: /\n\n";
     folder.replace("robots.txt", format!("{shut}{}Disallow: /tmp/\n", OPEN.replace("GPTBot", "Bytespider")));
@@ -568,7 +568,7 @@ fn a_rollback_first_names_the_crawlers_that_it_allows_or_blocks() {
 }
 
 #[test]
-fn without_a_server_decisions_wait_in_the_state_directory() {
+fn decisions_made_while_robotsd_does_not_run_are_stored_in_the_state_directory() {
     let folder = config().folder();
     Operated::start(&folder).end();
     folder.replace("robots.txt", SHUT);
@@ -629,7 +629,7 @@ fn checked(folder: &Folder) -> (Option<i32>, String) {
 }
 
 #[test]
-fn the_check_says_which_version_has_a_finding() {
+fn the_check_reports_which_version_has_a_finding() {
     let folder = config().robots("User-agent: *\nDisalow: /drafts/\n").folder();
     Operated::start(&folder).end();
     folder.replace("robots.txt", SHUT);
@@ -639,7 +639,7 @@ fn the_check_says_which_version_has_a_finding() {
 }
 
 #[test]
-fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
+fn the_check_the_log_and_the_status_report_an_unreadable_kill_switch() {
     let folder = config().folder();
     assert_has(checked(&folder).1, &["can be served; "]);
     assert!(!folder.at("state").exists(), "a check writes nothing");
@@ -693,7 +693,7 @@ fn an_unreadable_kill_switch_is_in_the_check_the_log_and_the_status() {
 }
 
 #[test]
-fn entries_dated_in_the_future_are_in_the_log_and_the_status() {
+fn the_log_and_the_status_report_history_entries_dated_in_the_future() {
     let folder = config().folder();
     Operated::start(&folder).end();
     let path = folder.at("state/sites/shop/history.jsonl");

@@ -63,7 +63,7 @@ fn ask_from(source: [u8; 4], front: SocketAddr, path: &str, agent: &str) -> Opti
 
 /// Checks that robotsd distinguishes the clients of a proxy, and ignores address fields that the
 /// clients send.
-fn clients_are_told_apart(running: &Running, front: SocketAddr) {
+fn assert_clients_are_distinguished(running: &Running, front: SocketAddr) {
     let ask = |source, path, agent| ask_from(source, front, path, agent).expect("an answer");
     let answer = ask([127, 0, 0, 2], "/x", FIREFOX);
     assert_eq!(answer.status, 200, "{answer:?}");
@@ -78,14 +78,14 @@ const HAPROXY: &str = "defaults\n  mode tcp\n  timeout connect 60s\n  timeout cl
     timeout check 60s\n  listen front\n  bind 127.0.0.1:@FRONT@\n  server robotsd 127.0.0.1:@ROBOTSD@ SEND check inter 20ms fall 1000\n";
 
 #[test]
-fn haproxy_announces_its_clients_in_both_versions() {
+fn haproxy_sends_client_addresses_in_both_proxy_protocol_versions() {
     let Some(program) = present(find("haproxy")) else { return };
     let origin = Origin::start();
     for send in ["send-proxy", "send-proxy-v2", "send-proxy-v2 proxy-v2-options crc32c,unique-id"] {
         let (folder, running) = start(&origin, TRUSTING);
         let (_haproxy, _files, front) =
             in_front(&program, &HAPROXY.replace("SEND", send), &["-db", "-f", "front.conf"], running.address);
-        clients_are_told_apart(&running, front);
+        assert_clients_are_distinguished(&running, front);
         // The health checks of the proxy, every 20 ms here, send a PROXY header and no request.
         let checks = || status(&folder)["traffic"]["accepted_connections"].as_u64();
         let before = checks().unwrap();
@@ -95,7 +95,7 @@ fn haproxy_announces_its_clients_in_both_versions() {
 }
 
 #[test]
-fn nginx_announces_its_clients() {
+fn nginx_sends_client_addresses_in_the_proxy_protocol() {
     let module = std::env::var_os("ROBOTSD_BESIDE_BIN").map(PathBuf::from);
     let places = module.into_iter().chain([PathBuf::from("/usr/lib/nginx/modules")]);
     let module = places.map(|folder| folder.join("ngx_stream_module.so")).find(|module| module.is_file());
@@ -111,12 +111,12 @@ fn nginx_announces_its_clients() {
     );
     let arguments = ["-p", ".", "-c", "front.conf", "-e", "stderr", "-g", "daemon off;"];
     let (_nginx, _files, front) = in_front(&program, &config, &arguments, running.address);
-    clients_are_told_apart(&running, front);
+    assert_clients_are_distinguished(&running, front);
     assert_eq!(problem(&running), Vec::<Value>::new());
 }
 
 #[test]
-fn curl_announces_itself_before_http_2_and_tls() {
+fn curl_sends_a_proxy_header_before_http_2_and_tls() {
     let origin = Origin::start();
     let curl = |scheme: &str, running: &Running, arguments: &[&str]| {
         let mut curl = Command::new("curl");

@@ -27,7 +27,7 @@ fn site_status(folder: &Folder) -> Value {
 }
 
 #[test]
-fn omitted_rules_of_a_list_for_every_crawler_are_reported() {
+fn rules_for_all_crawlers_in_an_appended_list_are_omitted_and_reported() {
     let list = format!("{LIST}\nUser-agent: *\nDisallow: /shared/\n");
     let (folder, running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", &list).start();
     let said = "the rules for \"User-agent: *\" in this list are not appended";
@@ -50,7 +50,7 @@ fn served(running: &Running) -> String {
 }
 
 #[test]
-fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
+fn an_appended_list_in_a_file_is_served_checked_enforced_and_reloaded() {
     let (folder, mut running) = config("[[site.robots.append]]\npath = \"ai.txt\"").file("ai.txt", LIST).start();
     let want = format!(
         "{OWN}\n# From ai.txt\n# These crawlers are named above, so they are left out here: \
@@ -97,7 +97,7 @@ fn a_list_in_a_file_is_served_checked_enforced_and_followed() {
 }
 
 #[test]
-fn a_list_at_a_url_outlives_its_server() {
+fn an_appended_list_from_a_url_stays_in_use_if_its_server_fails() {
     let server = Origin::showing(200, LIST);
     let list = format!("url = \"http://{}/ai.txt?key=1\"\nname = \"AI crawlers\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.append]]\n{list}")).start();
@@ -147,7 +147,7 @@ fn a_reload_fetches_lists_again_and_reports_their_state() {
 }
 
 #[test]
-fn a_version_is_announced_once_and_its_secret_is_never_shown() {
+fn a_live_version_is_announced_once_and_the_secrets_of_its_hook_are_never_shown() {
     let server = Origin::showing(200, "");
     let hook = format!(
         "[[site.robots.on_publish]]\nurl = \"http://{}/purge/h1dden\"\n\
@@ -198,7 +198,7 @@ fn a_version_is_announced_once_and_its_secret_is_never_shown() {
 }
 
 #[test]
-fn a_new_config_announces_its_versions_and_a_dropped_one_nothing() {
+fn an_accepted_config_announces_its_versions_and_a_rejected_config_announces_nothing() {
     let server = Origin::showing(200, "");
     let config = |hosts: &str, robots: &str| {
         let body = "body = \"{{urls}} {{version}}\"\ntimeout = \"60s\"";
@@ -241,7 +241,7 @@ fn a_new_config_announces_its_versions_and_a_dropped_one_nothing() {
 }
 
 #[test]
-fn a_secret_that_others_can_read_is_a_warning() {
+fn the_check_warns_about_a_hook_secret_that_others_can_read_or_that_is_sent_without_tls() {
     use std::os::unix::fs::PermissionsExt;
     for (url, mode, wants) in [
         ("https://cdn.test/purge", 0o640, &[][..]),
@@ -260,7 +260,7 @@ fn a_secret_that_others_can_read_is_a_warning() {
 }
 
 #[test]
-fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
+fn the_status_shows_a_failed_announcement_and_its_retries_do_not_delay_the_shutdown() {
     let server = Origin::showing(0, "");
     let hook = format!("url = \"http://{}\"\nmethod = \"PURGE\"\ntimeout = \"1s\"", server.address);
     let (folder, mut running) = config(&format!("[[site.robots.on_publish]]\n{hook}")).start();
@@ -278,7 +278,7 @@ fn a_failed_announcement_is_in_the_status_and_does_not_delay_the_end() {
 }
 
 #[test]
-fn every_source_has_its_lists_and_another_config_has_others() {
+fn every_source_uses_the_appended_lists_and_hooks_of_the_current_config() {
     let [server, first, second] = [OWN, "", ""].map(|text| Origin::showing(200, text));
     let config = |part: &str, hook: &Origin| {
         let hook = format!(
@@ -390,7 +390,7 @@ fn no_hook_reaches_the_admin_interface() {
 }
 
 #[test]
-fn hooks_of_an_included_file_go_where_the_operator_lists() {
+fn hooks_of_an_included_file_only_send_to_hosts_that_the_operator_lists() {
     let (receiver, own) = (Origin::showing(204, ""), Origin::showing(204, ""));
     let url = |origin: &Origin| format!("http://{origin}/purge");
     let hook = format!("[[site.robots.on_publish]]\nurl = {:?}", url(&own));
@@ -451,7 +451,7 @@ impl Hanging {
 }
 
 #[test]
-fn hanging_hooks_delay_neither_other_files_nor_switch_notices() {
+fn hooks_that_hang_do_not_delay_hooks_of_other_files_or_switch_notices() {
     let (receiver, cache) = (Origin::showing(204, ""), Origin::showing(204, ""));
     let hanging = Hanging::new(96);
     let notify = format!("[[notify]]\non = [\"enforcement\"]\nurl = \"http://{receiver}/\"\ntimeout = \"60s\"");

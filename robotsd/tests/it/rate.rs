@@ -17,7 +17,7 @@ fn statuses(count: usize, ask: impl Fn() -> Answer) -> Vec<u16> {
 }
 
 #[test]
-fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
+fn the_proxy_returns_429_to_a_crawler_that_exceeds_its_crawl_delay() {
     let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
     let ask = || running.get("/a.html", GPTBOT);
     assert_eq!(statuses(4, ask), [200, 200, 429, 429]);
@@ -46,7 +46,7 @@ fn the_proxy_answers_429_to_a_crawler_that_exceeds_its_delay() {
 }
 
 #[test]
-fn what_is_observed_is_logged_and_passes() {
+fn an_observed_request_over_the_limit_is_logged_and_passes() {
     let site = "[site.rate]\nmode = \"refuse\"\nburst = 1\n[site.modes]\n\"agent:GPTBot\" = { rate = \"observe\" }\n";
     let (_folder, running) = start("", site);
     assert_eq!(statuses(3, || running.get("/a.html", GPTBOT)), [200; 3]);
@@ -55,7 +55,7 @@ fn what_is_observed_is_logged_and_passes() {
 }
 
 #[test]
-fn other_proxies_get_the_429_and_nginx_fetches_it() {
+fn traefik_gets_the_429_directly_and_nginx_fetches_it_from_the_refusal_endpoint() {
     let (_folder, running) = start("kind = \"decision\"", "[site.rate]\nmode = \"refuse\"\nburst = 2\n");
     let ask = |path: &str, address: &str| {
         let original = [("X-Original-URI", "/a.html"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];
@@ -81,7 +81,7 @@ fn other_proxies_get_the_429_and_nginx_fetches_it() {
 }
 
 #[test]
-fn the_log_of_requests_has_the_line_of_the_delay() {
+fn the_access_log_contains_the_line_number_of_the_exceeded_crawl_delay() {
     let (_folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 1\n[log]\naccess = \"json\"\n");
     assert_eq!(statuses(2, || running.get("/a.html", GPTBOT)), [200, 429]);
     let line = running.wait_for_event("request", |line| line["status"] == 429);
@@ -89,7 +89,7 @@ fn the_log_of_requests_has_the_line_of_the_delay() {
 }
 
 #[test]
-fn another_config_gives_nobody_a_new_burst() {
+fn a_new_config_gives_no_client_a_new_burst() {
     let (folder, running) = start("", "[site.rate]\nmode = \"refuse\"\nburst = 50\n");
     let passed = || statuses(60, || running.get("/a.html", GPTBOT)).into_iter().filter(|status| *status == 200).count();
     assert!(passed() >= 50);

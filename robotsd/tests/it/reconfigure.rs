@@ -34,7 +34,7 @@ fn addresses(running: &Running) -> Vec<SocketAddr> {
 }
 
 #[test]
-fn sites_and_listeners_come_and_go_and_no_request_fails() {
+fn sites_and_listeners_are_added_and_removed_without_failed_requests() {
     let (folder, running) = config().start();
     let address = running.address;
     // All requests of this client use one connection.
@@ -80,7 +80,7 @@ fn sites_and_listeners_come_and_go_and_no_request_fails() {
 }
 
 #[test]
-fn a_listener_with_other_settings_refuses_no_connection() {
+fn a_listener_refuses_no_connection_while_its_settings_change() {
     let trusting = config().listener("trusted_proxies = [\"127.0.0.0/8\"]");
     let (folder, running) = config().start();
     // No site has this host. The client only checks that there is a response.
@@ -95,7 +95,7 @@ fn a_listener_with_other_settings_refuses_no_connection() {
 }
 
 #[test]
-fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
+fn an_invalid_config_changes_nothing_and_is_reported_with_its_position() {
     let (folder, running) = config().start();
     let path = folder.at("robotsd.toml");
     let b = |keys: &str| with_site(config(), "b", keys).to_string();
@@ -131,7 +131,7 @@ fn a_bad_config_changes_nothing_and_says_where_it_is_bad() {
 }
 
 #[test]
-fn another_policy_is_live_on_open_connections_and_the_upstreams_connections_stay() {
+fn a_new_policy_applies_to_open_connections_and_keeps_upstream_connections_open() {
     let origin = Origin::start();
     let config = |mode: &str| {
         let config = Config::new().keys(format!("mode = \"{mode}\"\nworkers = 1")).upstream("a", &origin);
@@ -158,7 +158,7 @@ fn another_policy_is_live_on_open_connections_and_the_upstreams_connections_stay
 }
 
 #[test]
-fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
+fn an_unusable_source_leaves_the_previous_source_in_use_until_it_is_usable() {
     let (folder, running) = config().start();
     let serves = |text: &str| {
         let answer = asked(running.address, "a.test", "/robots.txt", FIREFOX);
@@ -179,7 +179,7 @@ fn a_source_that_cannot_be_used_leaves_the_one_before_until_it_can() {
 }
 
 #[test]
-fn the_registry_and_the_expectations_are_followed() {
+fn edited_registry_and_expectations_files_are_reloaded_and_their_errors_are_reported() {
     let expected = |path: &str| format!("[[allow]]\nagents = [\"Googlebot\"]\npaths = [\"{path}\"]\n");
     let config =
         config().tables("robots.expectations = \"expected.toml\"\n[agents]\nregistry_extra = \"crawlers.toml\"");
@@ -214,7 +214,7 @@ fn the_registry_and_the_expectations_are_followed() {
 }
 
 #[test]
-fn unchangeable_settings_are_reported_and_limits_apply_to_new_connections() {
+fn settings_that_need_a_restart_are_reported_and_new_limits_apply_to_new_connections() {
     let (folder, running) = config().start();
     let mut before = Kept::open(running.address, "a.test");
     assert_eq!(before.get("/page.html", FIREFOX).0, 200);
@@ -269,7 +269,7 @@ fn the_status_names_settings_that_need_a_restart() {
 }
 
 #[test]
-fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names() {
+fn commands_find_the_admin_interface_even_if_the_config_has_a_new_address() {
     let (folder, mut running) = config().start();
     let text = config().to_string();
     let socket = "socket = \"admin.sock\"";
@@ -296,7 +296,7 @@ fn commands_find_the_admin_interface_where_it_is_whatever_place_the_config_names
 }
 
 #[test]
-fn a_reload_names_the_grace_period_and_changing_it_does_not_restart_it() {
+fn a_reload_reports_the_end_of_the_grace_period_and_a_new_period_does_not_reopen_the_site() {
     let config = |grace: &str| config().keys(format!("grace = \"{grace}\""));
     let (folder, running) = config("1h").robots("User-agent: *\nDisallow: /a\n").start();
     running.wait_for_event("published", |line| line["reason"] == "start");

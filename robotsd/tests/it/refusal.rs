@@ -50,7 +50,7 @@ fn a_refused_client_gets_the_page_of_the_site() {
 }
 
 #[test]
-fn a_status_alone_keeps_the_text() {
+fn a_configured_status_keeps_the_default_body() {
     let folder = site(Config::refusing(), "status = 410", "");
     let answer = folder.start().get("/drafts/x", GPTBOT);
     assert_eq!(answer.status, 410);
@@ -58,7 +58,7 @@ fn a_status_alone_keeps_the_text() {
 }
 
 #[test]
-fn an_edit_of_the_template_goes_live_and_a_broken_one_does_not() {
+fn an_edited_refusal_template_goes_live_and_an_invalid_one_does_not() {
     let folder = site(Config::refusing(), "file = \"refused.txt\"", "first {{line}}\n");
     let running = folder.start();
     let shown = |want: &str| {
@@ -107,7 +107,7 @@ fn errors_in_a_refusal_template_are_reported_with_their_position() {
 
 /// nginx treats any status except 403 as an error, and then forwards the request.
 #[test]
-fn other_proxies_get_the_page_and_a_status_that_they_understand() {
+fn other_proxies_get_the_page_and_a_status_that_they_support() {
     let folder = site(Config::deciding(), HTML, "<p>{{agent}} {{path}}\n");
     let running = folder.start();
     let nginx = [("X-Original-URI", "/drafts/x"), ("X-Original-Method", "GET"), ("User-Agent", GPTBOT)];

@@ -29,7 +29,7 @@ fn start(cases: &str) -> (Folder, Running, Origin) {
 }
 
 #[test]
-fn each_case_has_its_status_and_its_fields() {
+fn a_refusal_has_the_status_and_the_fields_of_its_case() {
     let cases = r#"
 [site.refusal]
 status = 410
@@ -93,7 +93,7 @@ fields = { X-Terms = "ask us" }
 }
 
 #[test]
-fn people_and_the_conditions_of_a_site_get_no_case() {
+fn refusal_cases_do_not_apply_to_people_or_to_sitemaps_licenses_and_security_txt() {
     let server = Origin::start();
     let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{server}\"");
     let (_folder, running, origin) = start(&cases);
@@ -118,7 +118,7 @@ fn people_and_the_conditions_of_a_site_get_no_case() {
 }
 
 #[test]
-fn a_server_of_the_operator_answers_without_body_and_without_caching() {
+fn a_case_upstream_gets_requests_without_body_and_its_responses_are_not_cached() {
     let server = Origin::answering(|asked| {
         let fields = [
             "Cache-Control: public, max-age=600",
@@ -172,7 +172,7 @@ fn a_server_of_the_operator_answers_without_body_and_without_caching() {
 }
 
 #[test]
-fn the_page_is_sent_if_the_server_is_down_or_at_its_limit() {
+fn the_refusal_page_is_sent_if_the_case_upstream_is_down_or_at_its_connection_limit() {
     let cases = format!("[[site.refusal.case]]\nstatus = 402\nupstream = \"http://{}\"", Origin::down());
     let (_folder, running, origin) = start(&cases);
     for _ in 0..3 {
@@ -205,7 +205,7 @@ fn the_page_is_sent_if_the_server_is_down_or_at_its_limit() {
 }
 
 #[test]
-fn a_new_config_changes_the_cases_and_keeps_the_limit_of_a_server() {
+fn a_new_config_changes_the_cases_and_keeps_the_connection_count_of_their_upstream() {
     let server = Origin::answering(|asked| match &*asked.target {
         "/slow" => Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n".to_vec()),
         _ => response("200 OK", &[], "").into(),
@@ -226,7 +226,7 @@ fn a_new_config_changes_the_cases_and_keeps_the_limit_of_a_server() {
 }
 
 #[test]
-fn other_proxies_get_the_page_of_a_case_and_a_status_that_they_understand() {
+fn other_proxies_get_the_page_of_a_case_and_a_status_that_they_support() {
     let cases = "[[site.refusal.case]]\nstatus = 402\nfields = { crawler-price = \"USD 0.01\" }\nupstream = \"http://127.0.0.1:9\"";
     let config = Config::deciding().files_of("shop").tables(cases).tables(EVERYONE).robots(ROBOTS);
     let (folder, running) = config.start();
@@ -259,7 +259,7 @@ fn other_proxies_get_the_page_of_a_case_and_a_status_that_they_understand() {
 }
 
 #[test]
-fn errors_in_a_case_are_reported_with_their_position() {
+fn errors_in_a_refusal_case_are_reported_with_their_position() {
     let folder = Config::refusing().files_of("shop").robots(ROBOTS).folder();
     let text = folder.read("robotsd.toml");
     let first = text.lines().count() + 1;
@@ -302,7 +302,7 @@ fn errors_in_a_case_are_reported_with_their_position() {
 }
 
 #[test]
-fn explain_and_replay_report_the_status() {
+fn explain_and_replay_report_the_status_of_the_refusal_case() {
     let log = |request: &str, agent: &str| {
         format!("192.0.2.1 - - [01/Nov/2026:01:00:00 +0000] \"{request} HTTP/1.1\" 200 9 \"-\" \"{agent}\"\n")
     };

@@ -52,7 +52,7 @@ impl Published {
 }
 
 #[test]
-fn a_published_registry_is_in_force_and_outlives_the_process() {
+fn a_published_registry_is_in_force_and_survives_a_restart() {
     let published = Published::new(HOUSE);
     let running = published.start();
     running.wait_for_event("registry", |line| message(line) == format!("{}: this registry is used now", published.url));

@@ -17,7 +17,7 @@ fn config_of(folder: &Folder) -> Value {
 }
 
 #[test]
-fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
+fn the_status_and_the_readiness_probe_report_a_rejected_config_until_one_is_accepted() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
     let admin = running.admin();
@@ -86,7 +86,7 @@ fn a_rejected_config_is_in_the_status_and_the_probe_until_one_is_accepted() {
 }
 
 #[test]
-fn the_running_robotsd_is_reached_while_its_config_has_faults() {
+fn the_running_robotsd_can_be_reached_while_its_config_has_errors() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
     let ends = |arguments: &[&str], code: i32| unfolded(&folder.with_config(arguments).ends_with(code).said());
@@ -117,7 +117,7 @@ fn the_running_robotsd_is_reached_while_its_config_has_faults() {
 }
 
 #[test]
-fn a_config_is_retried_once_its_obstacle_is_gone() {
+fn a_rejected_config_is_tried_again_when_its_problem_is_solved() {
     let good = format!("mode = \"refuse\"\n{ADMIN}{LISTENER}{SITE}");
     let (folder, running) = serving(&[("robotsd.toml", &good), ("robots.txt", ROBOTS)]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();

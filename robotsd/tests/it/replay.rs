@@ -83,7 +83,7 @@ fn requests_are_counted_by_crawler() {
 }
 
 #[test]
-fn nothing_private_is_shown_unless_asked() {
+fn private_data_is_shown_only_on_request() {
     let text = report(log(), &[]).0.to_string();
     assert!(!text.contains("secret") && !text.contains("198.51") && text.contains("/cart?session=*"), "{text}");
     let (said, _) = report(log(), &["--keep-queries", "--keep-addresses"]);
@@ -105,7 +105,7 @@ fn long_log() -> String {
 }
 
 #[test]
-fn varying_paths_are_grouped_as_one_pattern_and_add_up() {
+fn varying_paths_are_grouped_and_counted_as_one_pattern() {
     let log = long_log();
     assert!(log.len() > 5 << 20, "several chunks");
     let replay = Replay::of(log);
@@ -120,7 +120,7 @@ fn varying_paths_are_grouped_as_one_pattern_and_add_up() {
 }
 
 #[test]
-fn two_files_are_compared() {
+fn replay_against_a_new_robots_txt_counts_requests_that_it_newly_blocks_or_allows() {
     let (said, _) = report(log(), &["--against", "new.txt"]);
     assert_part(&said["totals"], &json!({"disallowed_before": 2, "disallowed": 2, "shut": 1, "opened": 1}));
     let google = crawler(&said, "Googlebot");
@@ -132,7 +132,7 @@ fn two_files_are_compared() {
 }
 
 #[test]
-fn a_change_that_blocks_a_search_engine_fails_and_comes_first() {
+fn a_change_that_blocks_a_search_engine_exits_with_status_1_and_is_listed_first() {
     let busy: String = (0..9).map(|_| line("192.0.2.2", 5, "/drafts/x", "-", "CCBot/2.0")).collect();
     let log = log() + &busy;
     let against = ["--against", "new.txt"];
@@ -162,7 +162,7 @@ fn a_change_that_blocks_a_search_engine_fails_and_comes_first() {
 }
 
 #[test]
-fn early_requests_are_not_blamed() {
+fn disallowed_requests_before_the_effective_time_are_counted_as_not_blamed() {
     let (said, _) = report(log(), &["--effective-from", "2026-11-01T04:00:00Z"]);
     // Each request must be in exactly one of the three counts.
     let totals = json!({"disallowed": 1, "not_blamed": 1, "allowed": 3, "crawler_requests": 5});
@@ -173,7 +173,7 @@ fn early_requests_are_not_blamed() {
 }
 
 #[test]
-fn packed_logs_and_standard_input_are_read() {
+fn compressed_logs_and_standard_input_are_read() {
     let (said, _) = report(gzip(log()), &[]);
     assert_eq!(said["requests"], 6);
     let folder = folder(&[("robots.txt", ROBOTS)]);
@@ -184,7 +184,7 @@ fn packed_logs_and_standard_input_are_read() {
 }
 
 #[test]
-fn the_page_is_self_contained_and_contains_no_foreign_markup() {
+fn the_replay_page_loads_nothing_and_escapes_markup_from_the_log() {
     let agent = "EvilBot<img src=x onerror=y>/1.0 (+https://e.example/)";
     let hostile = line("192.0.2.4", 7, "/cart/<script>alert(1)</script>", "-", agent);
     let replay = Replay::of(log() + &hostile + "<b>bad</b>\n");
@@ -199,7 +199,7 @@ fn the_page_is_self_contained_and_contains_no_foreign_markup() {
 
 /// The page contains many crawlers. Each can be expanded to show its rules.
 #[test]
-fn every_crawler_of_the_page_expands_to_its_rules_and_every_cell_has_a_header() {
+fn each_crawler_on_the_page_expands_to_its_rules_and_every_header_cell_has_a_scope() {
     let request = |at: u8| {
         line("192.0.2.2", at % 24, &format!("/cart?a={at}"), "-", &format!("Bot{at}x/1.0 (+https://b.example/)"))
     };
@@ -219,7 +219,7 @@ fn every_crawler_of_the_page_expands_to_its_rules_and_every_cell_has_a_header() 
 
 /// The chart of a month should have half days as its columns, so that people can read it.
 #[test]
-fn columns_of_the_chart_are_parts_of_a_day_or_days() {
+fn each_chart_column_covers_12_hours_or_a_day_depending_on_the_length_of_the_log() {
     let later = |day: &str| line("192.0.2.2", 5, "/cart", "-", GPTBOT).replace("01/Nov", day);
     let html = |day: &str| Replay::of(log() + &later(day)).html(&[]);
     assert_has(html("30/Nov"), &["Requests by crawlers per 12 hours, UTC", "<title>2026-11-01 00:00 UTC: "]);
@@ -228,7 +228,7 @@ fn columns_of_the_chart_are_parts_of_a_day_or_days() {
 }
 
 #[test]
-fn a_packed_cdn_log_is_recognised_and_an_empty_one_is_reported() {
+fn a_compressed_cdn_log_is_recognised_and_an_empty_or_utf_16_log_is_reported() {
     let mut log =
         "#Version: 1.0\n#Fields: date time c-ip cs-method cs(Host) cs-uri-stem sc-status cs(User-Agent) cs-uri-query\n"
             .to_owned();
@@ -252,7 +252,7 @@ fn a_packed_cdn_log_is_recognised_and_an_empty_one_is_reported() {
 }
 
 #[test]
-fn a_log_that_cannot_be_read_does_not_hide_the_others() {
+fn a_log_that_cannot_be_read_does_not_prevent_reading_the_others() {
     let packed = gzip(log().repeat(2_000));
     let folder = folder(&[("robots.txt", ROBOTS), ("log", &log())]);
     folder.write("cut.gz", &packed[..packed.len() / 2]);
@@ -281,7 +281,7 @@ fn counts(report: &Value) -> [Option<u64>; 3] {
 
 /// The unit tests of `format` cover the other collectors.
 #[test]
-fn logs_that_collectors_wrap_are_read() {
+fn log_lines_that_docker_wraps_in_json_are_read() {
     let agent = |at: usize| if at % 2 == 1 { GPTBOT } else { FIREFOX };
     let line = |at| line(&format!("192.0.2.{at}"), 3, &format!("/drafts/{at}"), "-", agent(at));
     let docker =
@@ -296,13 +296,13 @@ fn logs_that_collectors_wrap_are_read() {
 }
 
 #[test]
-fn logs_that_are_not_unpacked_are_named() {
+fn a_log_compressed_with_xz_is_rejected_with_the_command_that_decompresses_it() {
     let want = "robotsd: log: the log is compressed with xz, which is not supported: decompress it with xz -dc, and ";
     assert_has(Replay::of(b"\xFD7zXZ\0\0\x04\xE6\xD6\xB4\x46").run("text", &[]).failed(2), &[want]);
 }
 
 #[test]
-fn the_page_of_a_log_without_user_agents_does_not_call_it_empty() {
+fn the_html_report_of_a_log_without_user_agents_does_not_call_the_log_empty() {
     let log = "192.0.2.1 - - [01/Nov/2026:04:00:00 +0000] \"GET /cart HTTP/1.1\" 200 9\n";
     assert_lacks(Replay::of(log).html(&[]), &["contain no requests"]);
 }
@@ -384,7 +384,7 @@ fn lines_for(format: &str) -> String {
 }
 
 #[test]
-fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
+fn a_site_counts_only_the_requests_for_its_hosts_in_logs_of_every_format() {
     let folder = sites().file("new.txt", "User-agent: *\nDisallow: /p\n").folder();
     let ask = |arguments: &[&str]| {
         let Ended { code, out, error } = folder.with_config(arguments);
@@ -443,7 +443,7 @@ fn a_site_has_the_requests_for_its_hosts_in_logs_of_every_format() {
 
 /// The site has one file per host. Only requests that the named file applies to may be counted.
 #[test]
-fn a_file_of_a_folder_has_the_requests_for_its_host() {
+fn replay_of_one_file_in_a_folder_counts_only_requests_for_its_host() {
     let mut config = Config::new().listener("kind = \"decision\"").file("log", lines_for("vhost"));
     config = config.site("hosts", "robots = { source = \"directory\", path = \"sites\" }");
     for name in ["shop.test", "_wildcard.shop.test", "default"] {
@@ -475,7 +475,7 @@ fn since(report: &Value) -> Vec<&str> {
 
 /// Neither a wrong clock nor settings that change git's output may change the history.
 #[test]
-fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
+fn the_order_of_commits_counts_regardless_of_their_dates_and_git_settings() {
     if !has_git() {
         return super::programs::skip("git");
     }
@@ -528,7 +528,7 @@ fn the_order_of_commits_counts_whatever_their_dates_and_user_settings() {
 }
 
 #[test]
-fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
+fn the_report_of_a_long_history_states_that_only_the_newest_versions_count() {
     if !has_git() {
         return super::programs::skip("git");
     }
@@ -553,7 +553,7 @@ fn the_newest_versions_of_a_long_history_count_and_the_report_says_so() {
 
 /// A version on a branch was not served before the branch was merged.
 #[test]
-fn a_version_of_another_branch_is_in_force_from_the_merge_on() {
+fn a_version_from_another_branch_takes_effect_at_the_time_of_the_merge() {
     if !has_git() {
         return super::programs::skip("git");
     }

@@ -112,7 +112,7 @@ fn fate(site: &Site, address: &str, time: u64, agent: &str) -> String {
 }
 
 #[test]
-fn a_crawler_is_not_blamed_for_its_impostors() {
+fn requests_from_impostors_are_counted_separately_from_those_of_the_crawler() {
     let site = Site::with_lists();
     let mut log =
         vec![line("66.249.66.1", NOON, "/cart", GOOGLEBOT), line("66.249.66.2", NOON, "/robots.txt", GOOGLEBOT)];
@@ -152,7 +152,7 @@ fn a_crawler_is_not_blamed_for_its_impostors() {
 }
 
 #[test]
-fn impostors_have_a_section_in_text_and_page() {
+fn the_text_report_and_the_html_page_have_a_section_about_impostors() {
     let site = Site::with_lists();
     let log = [
         line("66.249.66.1", NOON, "/", GOOGLEBOT),
@@ -187,7 +187,7 @@ fn impostors_have_a_section_in_text_and_page() {
 }
 
 #[test]
-fn embedded_lists_verify_and_make_no_impostor() {
+fn embedded_lists_verify_addresses_but_never_classify_a_sender_as_an_impostor() {
     let site = Site::new();
     for (want, addresses) in [
         ("verified", "66.249.66.9 ::ffff:66.249.66.9 2001:4860:4801:10::1"),
@@ -206,7 +206,7 @@ fn embedded_lists_verify_and_make_no_impostor() {
 }
 
 #[test]
-fn fresh_lists_refute_what_they_can() {
+fn fresh_lists_refute_claims_from_unlisted_public_addresses() {
     let site = Site::with_lists();
     for (address, agent, want) in [
         ("9.9.9.9", GOOGLEBOT, "impostor"),
@@ -233,7 +233,7 @@ fn fresh_lists_refute_what_they_can() {
 }
 
 #[test]
-fn a_list_says_nothing_about_requests_long_before_or_after_it() {
+fn a_list_decides_nothing_about_requests_long_before_or_after_it() {
     let site = Site::with_lists();
     for (time, want) in [
         (NOON + DAY, "impostor"),
@@ -251,7 +251,7 @@ fn a_list_says_nothing_about_requests_long_before_or_after_it() {
 }
 
 #[test]
-fn an_older_copy_verifies_ranges_that_the_list_lost_since() {
+fn an_older_copy_of_a_list_verifies_requests_from_before_a_range_was_removed() {
     let site = Site::with_lists();
     // Google's embedded list contains this range, but the saved list does not.
     let lost = "192.178.4.5";
@@ -271,7 +271,7 @@ fn an_older_copy_verifies_ranges_that_the_list_lost_since() {
 }
 
 #[test]
-fn the_configured_copy_verifies_and_the_configured_resolvers_are_used() {
+fn a_configured_list_file_verifies_crawlers_and_the_configured_resolvers_are_used() {
     let site = Site::new();
     let dns = PlayedDns::start();
     dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com");
@@ -298,7 +298,7 @@ fn the_configured_copy_verifies_and_the_configured_resolvers_are_used() {
 }
 
 #[test]
-fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
+fn an_unreadable_saved_list_is_reported_and_the_embedded_copy_is_used() {
     let site = Site::with_lists();
     site.save(GOOGLE_LIST, NOON, &["<html>"]);
     let log = [line("66.249.66.1", NOON, "/", GOOGLEBOT), line("9.9.9.9", NOON, "/", GPTBOT)];
@@ -308,7 +308,7 @@ fn an_unreadable_saved_list_is_reported_and_the_next_copy_counts() {
 }
 
 #[test]
-fn a_log_behind_a_proxy_makes_no_impostors() {
+fn a_log_that_contains_the_addresses_of_a_proxy_counts_no_impostors() {
     let site = Site::with_lists();
     // A CDN sends requests from many addresses, while another crawler is verified.
     let mut log = vec![line("66.249.66.1", NOON, "/", GOOGLEBOT)];
@@ -337,7 +337,7 @@ fn a_log_behind_a_proxy_makes_no_impostors() {
 }
 
 #[test]
-fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
+fn an_address_with_crawlers_of_several_operators_is_treated_as_a_proxy() {
     let site = Site::with_lists();
     let log = [line("172.68.1.7", NOON, "/", GOOGLEBOT), line("172.68.1.7", NOON, "/", BINGBOT)];
     let (report, _, _) = site.report(&log, &[]);
@@ -351,7 +351,7 @@ fn one_address_for_the_crawlers_of_several_operators_is_a_proxy() {
 }
 
 #[test]
-fn a_change_that_blocks_impostors_does_not_fail() {
+fn replay_exits_with_status_0_if_a_change_only_blocks_impostors() {
     let site = Site::with_lists();
     let impostor = line("9.9.9.9", NOON, "/new", GOOGLEBOT);
     let (report, _, code) = site.report(std::slice::from_ref(&impostor), &["--against", "new.txt"]);
@@ -364,7 +364,7 @@ fn a_change_that_blocks_impostors_does_not_fail() {
 }
 
 #[test]
-fn counts_do_not_depend_on_chunks() {
+fn identity_counts_are_exact_in_a_log_that_is_read_in_several_chunks() {
     let site = Site::with_lists();
     let addresses = ["66.249.66.1", "9.9.9.9", "10.0.0.1", "2001:db8::7"];
     let many = |at: usize| format!("198.18.{}.{}", at / 250 % 250, at % 250 + 1);
@@ -383,7 +383,7 @@ fn counts_do_not_depend_on_chunks() {
 }
 
 #[test]
-fn names_are_looked_up_on_request() {
+fn host_names_are_looked_up_only_with_the_option() {
     let site = Site::new();
     let dns = PlayedDns::start();
     dns.confirmed("5.255.231.1", "5-255-231-1.spider.yandex.com").names("9.9.9.9", ptr(&["evil.example"]));
@@ -425,7 +425,7 @@ fn names_are_looked_up_on_request() {
 }
 
 #[test]
-fn an_interrupt_ends_the_look_ups_and_not_the_report() {
+fn an_interrupt_ends_the_lookups_but_the_report_is_printed() {
     let site = Site::new();
     let dns = PlayedDns::start();
     dns.unset(Played::Silence);

@@ -10,7 +10,7 @@ fn proxy(origin: &Origin, more: &str) -> (Folder, Running) {
 }
 
 #[test]
-fn browsers_pass_crawlers_are_refused_and_search_engines_tagged() {
+fn crawlers_are_refused_search_engines_are_tagged_and_browsers_pass() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, "");
     let answer = running.get("/drafts/x", FIREFOX);
@@ -59,7 +59,7 @@ fn every_spelling_of_a_path_is_judged_and_the_original_forwarded() {
 }
 
 #[test]
-fn non_utf8_bytes_are_judged_logged_and_forwarded_in_one_form() {
+fn non_utf8_bytes_are_matched_logged_and_forwarded_percent_encoded() {
     let origin = Origin::start();
     let (folder, running) =
         proxy(&origin, "[log]\nquery = \"keep\"\naccess = \"json\"\naccess_path = \"access.log\"\n");
@@ -89,7 +89,7 @@ fn non_utf8_bytes_are_judged_logged_and_forwarded_in_one_form() {
 }
 
 #[test]
-fn hosts_have_their_own_sites_and_an_unknown_one_none() {
+fn hosts_have_their_own_sites_and_unknown_hosts_have_none() {
     let origin = Origin::start();
     let site = |host: &str, text: &str| {
         format!("hosts = [\"{host}\"]\nupstreams = [\"http://{origin}\"]\nrobots.text = \"{text}\"")
@@ -105,7 +105,7 @@ fn hosts_have_their_own_sites_and_an_unknown_one_none() {
 }
 
 #[test]
-fn a_request_must_say_one_valid_host() {
+fn http_1_1_requests_need_one_valid_host_and_connect_and_trace_are_rejected() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, "");
     for (head, status) in [
@@ -122,7 +122,7 @@ fn a_request_must_say_one_valid_host() {
 }
 
 #[test]
-fn a_refusal_is_one_line_of_the_log_with_every_field() {
+fn a_refusal_is_logged_as_one_line_with_every_field() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, "");
     running.get("/drafts/x?token=secret&page=2", GPTBOT);
@@ -141,7 +141,7 @@ fn a_refusal_is_one_line_of_the_log_with_every_field() {
 }
 
 #[test]
-fn an_upstream_that_is_down_is_a_502_and_robots_txt_is_still_served() {
+fn requests_get_502_if_the_upstream_is_down_and_robots_txt_is_still_served() {
     let origin = Origin::down();
     let (_folder, running) = proxy(&origin, "");
     assert_eq!(running.get("/", FIREFOX).status, 502);

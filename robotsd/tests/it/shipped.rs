@@ -27,7 +27,7 @@ fn production(folder: &Path, upstream: &str) -> String {
 }
 
 #[test]
-fn the_config_for_production_passes_its_check_and_observes() {
+fn the_production_config_passes_the_check_and_only_observes_requests() {
     let origin = Origin::start();
     let folder = folder(&[("robots.txt", ROBOTS)]);
     let path = folder.at("robotsd.toml");
@@ -54,7 +54,7 @@ fn the_config_for_production_passes_its_check_and_observes() {
 }
 
 #[test]
-fn every_line_of_the_config_for_production_is_explained() {
+fn every_key_of_the_production_config_is_explained_by_a_comment() {
     let text = fs::read_to_string(project("config/production.toml")).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     for (number, line) in lines.iter().enumerate() {
@@ -67,7 +67,7 @@ fn every_line_of_the_config_for_production_is_explained() {
 
 /// Both shipped configs must open the address that the shipped Prometheus scrapes, read-only.
 #[test]
-fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
+fn the_shipped_prometheus_config_scrapes_the_read_only_address_of_the_shipped_configs() {
     let read = |path: &str| fs::read_to_string(project(path)).unwrap();
     let scrape = read("config/monitoring/prometheus.yml");
     let target = scrape.split_once("targets: [\"").unwrap().1.split_once('"').unwrap().0;
@@ -106,7 +106,7 @@ fn the_shipped_prometheus_scrapes_what_the_shipped_configs_open() {
 
 /// Runs the real logrotate, and sends the signal that the service would send.
 #[test]
-fn the_shipped_logrotate_file_is_valid_and_a_rotated_log_is_written_on() {
+fn the_shipped_logrotate_file_is_valid_and_logging_continues_after_rotation() {
     if debian("logrotate", "logrotate").is_none() {
         return;
     }

@@ -31,7 +31,7 @@ fn start(signals: &str) -> (Folder, Running) {
 }
 
 #[test]
-fn responses_repeat_the_file_and_keep_fields_of_the_upstream() {
+fn responses_contain_the_usage_preferences_of_robots_txt_and_keep_upstream_fields() {
     let (folder, running) = start(
         "[site.signals]\ncontent_usage = \"by-agent\"\nlicense_link = true\n\
          [[site.field]]\npath = \"/b/*\"\nname = \"X-Robots-Tag\"\nvalue = \"noindex\"\n\
@@ -72,7 +72,7 @@ fn responses_repeat_the_file_and_keep_fields_of_the_upstream() {
 }
 
 #[test]
-fn other_proxies_get_the_fields_in_the_answer() {
+fn a_decision_response_for_nginx_contains_the_usage_and_license_fields() {
     let site = "robots.path = \"robots.txt\"\n[site.signals]\ncontent_usage = \"by-agent\"\nlicense_link = true";
     let (_folder, running) = Config::deciding().site("shop", site).robots(ROBOTS).start();
     let ask = |method, agent, uri| {
@@ -88,7 +88,7 @@ fn other_proxies_get_the_fields_in_the_answer() {
 }
 
 #[test]
-fn the_config_is_checked_and_commands_show_the_fields() {
+fn the_check_reports_problems_of_response_fields_and_commands_show_usage_preferences() {
     let site = "root = \".\"\nrobots.path = \"robots.txt\"\n[site.signals]\ncontent_usage = \"by-agent\"\n\
                 [[site.field]]\npath = \"/drafts/*\"\nname = \"X-Robots-Tag\"\nvalue = \"noindex\"\ncrawlers = [\"GPTBot\"]";
     let folder = Config::refusing().site("shop", site).robots(ROBOTS).folder();
@@ -182,7 +182,7 @@ fn asks_through_a_cache(port: u16) {
 const BY_AGENT: &str = "[site.signals]\ncontent_usage = \"by-agent\"\nlicense_link = true";
 
 #[test]
-fn behind_nginx_as_a_cache_no_agent_gets_the_field_of_another() {
+fn nginx_as_a_cache_sends_each_user_agent_its_own_usage_field() {
     let Some(program) = present(find("nginx")) else { return };
     let ((folder, running), port) = (start(BY_AGENT), free_ports(1)[0]);
     folder.write(
@@ -202,7 +202,7 @@ fn behind_nginx_as_a_cache_no_agent_gets_the_field_of_another() {
 }
 
 #[test]
-fn behind_varnish_as_a_cache_no_agent_gets_the_field_of_another() {
+fn varnish_as_a_cache_sends_each_user_agent_its_own_usage_field() {
     let Some(program) = present(find("varnishd")) else { return };
     let ((folder, running), port) = (start(BY_AGENT), free_ports(1)[0]);
     let vcl = format!(

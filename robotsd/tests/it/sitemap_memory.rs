@@ -56,7 +56,7 @@ fn note(running: &Running, site: usize) -> Option<String> {
 }
 
 #[test]
-fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() {
+fn hostile_sitemaps_of_many_sites_stay_within_one_memory_budget_and_delay_no_request() {
     let (sites, sitemaps) = scale();
     let index = (0..sites * sitemaps).fold(String::new(), |mut index, number| {
         let site = number / sitemaps;
@@ -121,7 +121,7 @@ fn hostile_sitemaps_of_many_sites_stay_within_one_budget_and_no_request_waits() 
 }
 
 #[test]
-fn a_sitemap_bomb_is_noted_with_its_url_and_limit_and_never_kept() {
+fn a_sitemap_bomb_is_logged_with_its_url_and_reason_and_stays_within_the_memory_budget() {
     const SIZE: &str = ": the sitemap is larger than 50 MiB";
     let mib = |begin: &str, byte: u8| {
         let mut bytes = begin.as_bytes().to_vec();

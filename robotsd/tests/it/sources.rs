@@ -15,7 +15,7 @@ fn refuses(running: &Running, host: &str) -> Option<()> {
 }
 
 #[test]
-fn a_folder_serves_each_host_its_own_and_one_bad_file_harms_no_other() {
+fn a_folder_serves_each_host_its_own_robots_txt_and_an_invalid_file_affects_no_other_host() {
     let mut config = Config::refusing().admin_socket().files_of("hosts");
     config = config.tables("robots = { source = \"directory\", path = \"sites\" }");
     for (name, text) in [
@@ -71,7 +71,7 @@ fn upstream_config(upstream: SocketAddr) -> Config {
 }
 
 #[test]
-fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_origins_bytes() {
+fn a_start_serves_503_for_robots_txt_until_the_origin_is_up_and_then_the_origins_file() {
     // No server listens at this address yet.
     let address = free();
     let (_folder, running) = upstream_config(address).start();
@@ -93,7 +93,7 @@ fn a_cold_start_with_the_origin_down_invents_no_disallow_and_then_serves_the_ori
 }
 
 #[test]
-fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for_itself() {
+fn robotsd_keeps_a_robots_txt_that_the_upstream_lost_and_forwards_the_404_if_there_was_none() {
     let origin = Origin::publishing(200, REFUSES);
     let (folder, running) = upstream_config(origin.address).start();
     let reload = || folder.with_config(&["reload"]);
@@ -120,7 +120,7 @@ fn an_upstream_that_loses_its_robots_txt_is_held_and_one_without_any_answers_for
 }
 
 #[test]
-fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
+fn robotsd_fetches_robots_txt_from_an_upstream_on_a_unix_socket() {
     let robots = "robots = { source = \"upstream\", host = \"Site.Test.\" }";
     let folder = Config::refusing().site("shop", format!("upstreams = [\"unix:app.sock\"]\n{robots}")).folder();
     let origin = Origin::on_socket(&folder.at("app.sock"), |_| response("200 OK", &[], REFUSES));
@@ -130,7 +130,7 @@ fn an_upstream_on_a_unix_socket_is_asked_for_its_robots_txt_too() {
 }
 
 #[test]
-fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
+fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept_across_a_restart() {
     let origin = Origin::publishing(200, REFUSES);
     let config = Config::refusing().keys("state_dir = \"state\"").files_of("a");
     let (folder, mut running) = config.tables(format!("robots.url = \"http://{origin}/robots.txt\"")).start();
@@ -149,7 +149,7 @@ fn a_robots_txt_at_a_url_is_fetched_enforced_and_kept() {
 }
 
 #[test]
-fn a_config_is_tried_with_what_it_fetches() {
+fn the_check_fetches_the_upstreams_robots_txt_and_fails_if_the_fetch_fails() {
     let origin = Origin::publishing(200, REFUSES);
     let check = || upstream_config(origin.address).folder().configured(["config", "check"]);
     check().succeeded();

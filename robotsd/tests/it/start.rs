@@ -27,7 +27,7 @@ fn said(config: &str) -> String {
 
 /// A unit test covers all mistakes, with `tests/cases/config_mistakes.txt`.
 #[test]
-fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
+fn an_invalid_config_is_refused_with_its_position_and_a_suggestion() {
     let site = |text: &str| Config::new().site("a", text).to_string();
     for (config, want) in [
         (String::new(), "1:1: there is no [[listener]]: write one with an address such as \"127.0.0.1:8080\""),
@@ -43,13 +43,13 @@ fn a_bad_config_is_refused_with_its_place_and_what_would_be_right() {
 }
 
 #[test]
-fn a_config_that_is_not_there_is_named() {
+fn the_error_for_a_missing_config_contains_its_path() {
     let error = run(robotsd().args(["serve", "--config", "no/such/file.toml"])).failed(2);
     assert!(error.starts_with("robotsd: no/such/file.toml: the config file cannot be read: "), "{error}");
 }
 
 #[test]
-fn a_port_that_is_taken_is_named() {
+fn the_error_for_a_used_port_contains_the_address() {
     let (_taken, address, folder) = with_a_port_that_is_taken(&open());
     let error = folder.configured(["serve", "--config"]).failed(2);
     assert!(error.starts_with(&format!("robotsd: {address}: cannot listen here: ")), "{error}");
@@ -64,7 +64,7 @@ fn with_a_port_that_is_taken(config: &Config) -> (TcpListener, SocketAddr, Folde
 
 /// Immediately after a `kill -9`, the system has not removed the process yet.
 #[test]
-fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
+fn a_start_waits_for_an_ending_process_and_reports_a_running_one() {
     let folder = open().admin_socket().folder();
     let answering = UnixListener::bind(folder.at("admin.sock")).unwrap();
     let error = folder.configured(["serve", "--config"]).failed(2);
@@ -83,7 +83,7 @@ fn a_start_waits_for_an_ending_process_and_names_a_running_one() {
 }
 
 #[test]
-fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
+fn a_start_that_fails_publishes_no_version_and_starts_no_grace_period() {
     let config = open().keys("state_dir = \"state\"\ngrace = \"1h\"");
     let (_taken, _, folder) = with_a_port_that_is_taken(&config);
     assert_lacks(folder.configured(["serve", "--config"]).ends_with(2).out, &["\"published\""]);
@@ -91,7 +91,7 @@ fn a_start_that_fails_publishes_nothing_and_begins_no_grace() {
 }
 
 #[test]
-fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
+fn a_site_without_a_robots_txt_is_served_and_enforces_nothing_until_the_file_exists() {
     let origin = Origin::start();
     for (on_missing, status) in [("503", 503), ("upstream", 200)] {
         let on_missing_key = format!("robots.on_missing = \"{on_missing}\"");
@@ -111,7 +111,7 @@ fn without_a_robots_txt_the_site_runs_and_enforces_nothing() {
 }
 
 #[test]
-fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
+fn robotsd_with_strict_or_on_missing_fail_refuses_to_start_without_a_robots_txt() {
     let fail = good().tables("[site.robots]\non_missing = \"fail\"");
     for (config, arguments) in [(good(), &["--strict"][..]), (fail, &[])] {
         let error = run(config.folder().serve().args(arguments)).failed(2);
@@ -121,7 +121,7 @@ fn strict_and_on_missing_fail_refuse_to_start_without_a_robots_txt() {
 }
 
 #[test]
-fn a_start_that_fails_publishes_no_site() {
+fn a_start_that_fails_at_the_second_site_publishes_no_site() {
     let with = |later: &str| {
         let first = "hosts = [\"a.test\"]\nroot = \".\"\nrobots.path = \"robots.txt\"";
         let config = Config::new().keys("state_dir = \"state\"").site("a", first);
@@ -149,7 +149,7 @@ fn fails_for_the_second_site(folder: &Folder, serve: &mut Command, why: &[&str])
 
 /// Like the previous test, but the machine has no trusted certificate authorities.
 #[test]
-fn a_start_without_trust_publishes_no_site() {
+fn a_start_without_trusted_certificate_authorities_publishes_no_site() {
     let config = Config::new().keys("state_dir = \"state\"").files_of("a");
     let config = config.tables("hosts = [\"a.test\"]\nrobots.path = \"robots.txt\"");
     let config = config.site("b", "upstreams = [\"https://127.0.0.1:1\"]\nrobots.text = \"# b\"");
@@ -175,7 +175,7 @@ fn the_shipped_configs_start() {
 }
 
 #[test]
-fn the_check_runs_at_start_and_on_reload_as_configured() {
+fn the_configured_checks_run_at_start_and_after_a_change_of_the_file() {
     let more = "[site.modes]\n\"index\" = \"refuse\"\n[gate]\nenabled = false\n[check]\ndeny = [\"noindex\"]\nallow = [\"path-without-slash\"]";
     let robots = "User-agent: Googlebot\nDisallow: x\nDisallow: /products/\nNoindex: /y\n";
     let (folder, running) = Config::refusing().files_of("a").tables(more).robots(robots).start();
@@ -191,7 +191,7 @@ fn the_check_runs_at_start_and_on_reload_as_configured() {
 
 /// Requires libfaketime (Debian: `faketime`), and is skipped if it is missing.
 #[test]
-fn a_clock_before_1970_ends_no_start() {
+fn robotsd_starts_even_if_the_clock_is_before_1970() {
     let Some(library) = faketime() else { return super::programs::skip("libfaketime") };
     let config = Config::refusing().keys("state_dir = \"state\"");
     let config = config.tables("[log]\naccess = \"combined\"\naccess_path = \"access.log\"").files_of("shop");

@@ -32,7 +32,7 @@ fn config(upstreams: &[String], more: &str) -> Config {
 /// A store is configured, but no site limits crawlers. The status must report this in the same
 /// words as `config check`.
 #[test]
-fn a_store_that_no_request_uses_is_reported() {
+fn a_store_is_reported_as_unused_if_no_site_limits_the_rate_of_crawlers() {
     let unasked = "no site limits the rate of crawlers, so the store is never used";
     for (rate, is_unasked) in [("", true), ("[site.rate]\nmode = \"observe\"", false)] {
         let config = Config::new().keys("rate.store = \"redis://127.0.0.1:1\"").admin_socket();
@@ -46,7 +46,7 @@ fn a_store_that_no_request_uses_is_reported() {
 }
 
 #[test]
-fn the_way_to_give_a_gate_pages_is_shown_once() {
+fn the_help_on_pages_for_gates_is_printed_once() {
     let modes = "[site.modes]\n\"pattern:/none\" = \"observe\"";
     let site =
         |host: &str| format!("hosts = [\"{host}\"]\nroot = \".\"\nrobots.text = \"User-agent: *\\nDisallow: /x\"");
@@ -80,7 +80,7 @@ fn a_setting_without_effect_is_reported() {
 }
 
 #[test]
-fn requests_are_counted_by_outcome_and_connections_as_they_are() {
+fn requests_are_counted_by_outcome_and_connections_by_state() {
     let origin = Origin::start();
     let upstreams = [format!("http://{origin}")];
     let (folder, running) = config(&upstreams, "").start();
@@ -169,7 +169,7 @@ fn an_unavailable_upstream_is_shown_with_time_and_cause() {
 }
 
 #[test]
-fn requests_without_an_answer_are_counted_by_kind() {
+fn requests_without_an_upstream_response_are_counted_by_kind_of_failure() {
     let gone = free();
     let (folder, running) = config(&[format!("http://{gone}")], "").start();
     for _ in 0..3 {
@@ -185,7 +185,7 @@ fn requests_without_an_answer_are_counted_by_kind() {
 }
 
 #[test]
-fn an_upstream_that_is_up_and_answers_nothing_is_a_problem_until_it_answers() {
+fn an_upstream_that_accepts_connections_but_never_responds_is_a_problem_until_it_does() {
     let origin = Origin::showing(0, "");
     let keys = format!("upstreams = [\"http://{origin}\"]\nrobots.path = \"robots.txt\"");
     let config = Config::refusing().keys("workers = 2").admin_socket().site("shop", keys).robots(ROBOTS);
@@ -222,7 +222,7 @@ fn forty() -> (Folder, Running) {
 }
 
 #[test]
-fn sites_that_need_attention_come_first_and_each_other_is_one_line() {
+fn sites_that_need_attention_come_first_and_other_sites_take_one_line() {
     let (folder, _running) = forty();
     let shown = folder.with_config(&["status"]).ends_with(1).out;
     let lines: Vec<&str> = shown.lines().collect();
@@ -285,7 +285,7 @@ fn an_unusable_source_is_reported_with_its_time_and_exit_status_1() {
 }
 
 #[test]
-fn healthy_sites_are_one_line_each() {
+fn each_healthy_site_takes_one_line_of_the_status() {
     let site = "root = \".\"\nrobots.text = \"# open\"";
     let config = Config::new().admin_socket().site("a", format!("hosts = [\"a.test\"]\n{site}")).site("b", site);
     let (folder, _running) = config.start();
@@ -299,7 +299,7 @@ fn healthy_sites_are_one_line_each() {
 }
 
 #[test]
-fn an_override_that_has_ended_says_what_to_do() {
+fn the_status_of_an_ended_override_contains_what_to_do() {
     let site = "root = \".\"\n[site.modes]\n\"agent:GPTBot\" = { mode = \"tag\", until = 2020-01-01 }";
     let (folder, _running) = Config::refusing().site("a", site).admin_socket().robots(ROBOTS).start();
     let problems = folder.with_config(&["status", "--problems"]).ends_with(1).out;
@@ -310,7 +310,7 @@ fn an_override_that_has_ended_says_what_to_do() {
 /// An unwritable directory must be detected even if there is nothing to write, and even for root,
 /// who needs no permissions.
 #[test]
-fn an_unwritable_state_directory_is_reported_before_it_matters() {
+fn an_unwritable_state_directory_is_reported_before_a_write_is_needed() {
     let config = Config::new().keys("state_dir = \"state\"").admin().files_of("shop").robots(ROBOTS);
     let (folder, running) = config.start();
     let metric = || {

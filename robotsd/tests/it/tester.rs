@@ -152,7 +152,7 @@ fn without_effects(mut answer: Value) -> Value {
 }
 
 #[test]
-fn the_page_and_this_machine_give_the_same_answers() {
+fn the_page_and_a_native_build_give_the_same_answers() {
     // A long run uses one in fifteen files, because a build without optimisation needs ten minutes
     // for all of them. The test above covers the verdicts of all files.
     let step = if is_long() { 15 } else { 20 };
@@ -172,7 +172,7 @@ fn the_page_and_this_machine_give_the_same_answers() {
 const FILE: &str = "User-agent: *\nDisallow: /cart/\n\nUser-agent: GPTBot\nDisallow: /\nAllow: /open\n\nUser-agent: Googlebot\nAllow: /\n";
 
 #[test]
-fn a_cell_has_the_verdict_with_the_rule_and_its_line() {
+fn a_cell_of_the_verdict_table_contains_the_verdict_the_rule_and_its_line() {
     let crawlers =
         "GPTBot\nGoogelbot\n*\nMozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\nAdsBot-Google\n";
     let answer = answer("verdicts", FILE, None, "/cart/1\n https://a.test/open\n\nfoo/bar\n/robots.txt\n", crawlers);
@@ -205,7 +205,7 @@ fn a_cell_has_the_verdict_with_the_rule_and_its_line() {
 }
 
 #[test]
-fn a_change_is_shown_by_its_effect() {
+fn a_comparison_of_two_files_lists_the_effects_on_crawlers() {
     let answer = answer("findings", "User-agent: *\nDisallow: /\n", Some(FILE), "", "");
     let effects = &answer["diff"]["effects"];
     let text = effects.to_string();
@@ -214,7 +214,7 @@ fn a_change_is_shown_by_its_effect() {
 }
 
 #[test]
-fn fixes_have_their_edits_and_unsafe_ones_their_effect() {
+fn unsafe_fixes_show_their_effect_and_only_safe_fixes_are_applied() {
     let file = "User-agent: *\nDissallow: /x\nDisallow: private/\n";
     let found = answer("findings", file, None, "", "");
     let fixes: Vec<_> = found["findings"].as_array().unwrap().iter().map(|finding| &finding["fix"]).collect();
@@ -229,7 +229,7 @@ fn fixes_have_their_edits_and_unsafe_ones_their_effect() {
 }
 
 #[test]
-fn only_the_beginning_that_crawlers_read_is_checked() {
+fn the_tester_checks_only_the_first_500_kib_that_crawlers_read() {
     let line = "Disallow: /directory/page\n";
     let file = ["User-agent: *\nDissallow: /x\n", &line.repeat(512_000 / line.len()), "Dissallow: /y\n"].concat();
     let found = answer("findings", &file, Some("User-agent: *\n"), "", "");
@@ -249,7 +249,7 @@ fn only_the_beginning_that_crawlers_read_is_checked() {
 }
 
 #[test]
-fn a_request_that_is_not_valid_is_an_error_in_words() {
+fn an_invalid_request_to_the_tester_returns_an_error_message() {
     for (request, want) in [
         ("verdicts standard 1 - 0 0", "the first line has no end"),
         ("verdicts standard 9 - 0 0\nabc", "a part is shorter than its length"),
@@ -264,7 +264,7 @@ fn a_request_that_is_not_valid_is_an_error_in_words() {
 }
 
 #[test]
-fn a_build_without_the_page_tells_where_it_is() {
+fn a_build_without_the_page_prints_where_to_find_it() {
     let error = run(robotsd().arg("tester")).failed(2);
     assert_has(error, &["this build does not contain the tester", "docs/tester/build.py"]);
 }

@@ -47,7 +47,7 @@ fn the_tester_is_accessible() {
 }
 
 #[test]
-fn the_page_answers_and_requests_nothing() {
+fn the_page_gives_answers_without_any_request_after_it_is_loaded() {
     let Some((browser, url)) = browser_and_page() else { return };
     let content = fs::read(page().unwrap()).unwrap();
     let server = Origin::answering(move |_| response("200 OK", &["Content-Type: text/html; charset=utf-8"], &content));
@@ -75,7 +75,7 @@ fn the_page_answers_and_requests_nothing() {
 }
 
 #[test]
-fn the_page_tells_that_it_checks_only_what_crawlers_read() {
+fn the_page_states_that_it_checks_only_the_beginning_that_crawlers_read() {
     let Some((browser, url)) = browser_and_page() else { return };
     browser.open_until(&url, ANSWERED);
     let line = "Disallow: /x\n";
@@ -85,7 +85,7 @@ fn the_page_tells_that_it_checks_only_what_crawlers_read() {
 }
 
 #[test]
-fn the_page_can_send_nothing() {
+fn the_page_blocks_fetch_and_image_requests_to_a_server() {
     let Some((browser, url)) = browser_and_page() else { return };
     let server = Origin::answering(|_| response("200 OK", &[], "secret"));
     browser.open_until(&url, ANSWERED);
@@ -103,7 +103,7 @@ fn the_page_can_send_nothing() {
 }
 
 #[test]
-fn hostile_text_is_never_markup() {
+fn hostile_text_is_never_interpreted_as_markup() {
     let Some((browser, url)) = browser_and_page() else { return };
     browser.open_until(&url, ANSWERED);
     let elements = "return document.querySelectorAll('img, iframe, script, svg, a').length";
@@ -123,7 +123,7 @@ fn hostile_text_is_never_markup() {
 }
 
 #[test]
-fn a_link_restores_the_page_or_is_refused_in_words() {
+fn a_link_restores_the_page_and_an_invalid_link_is_refused_with_the_reason() {
     let Some((browser, url)) = browser_and_page() else { return };
     browser.open_until(&url, ANSWERED);
     write_into(&browser, "file", "User-agent: Ünï\nDisallow: /größe\n");
@@ -168,7 +168,7 @@ fn a_link_restores_the_page_or_is_refused_in_words() {
 
 /// A text area can show only UTF-8 text with line feeds, but a file may contain other bytes.
 #[test]
-fn lines_that_nobody_edits_keep_their_bytes() {
+fn unedited_lines_keep_their_bytes() {
     let Some((browser, url)) = browser_and_page() else { return };
     browser.open_until(&url, ANSWERED);
     for (file, text, want) in [
@@ -186,7 +186,7 @@ fn lines_that_nobody_edits_keep_their_bytes() {
 }
 
 #[test]
-fn the_keyboard_reaches_everything_and_fixes_findings() {
+fn the_keyboard_reaches_every_control_and_can_fix_findings() {
     let Some((browser, url)) = browser_and_page() else { return };
     browser.open_until(&url, ANSWERED);
     let mut reached = Vec::new();

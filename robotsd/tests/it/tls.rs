@@ -74,7 +74,7 @@ fn a_site_is_served_and_crawlers_refused_over_tls() {
 }
 
 #[test]
-fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
+fn certificates_are_reloaded_from_changed_files_and_an_invalid_pair_changes_nothing() {
     let (folder, running, first) = started();
     let mut kept = connect(&running, &first, "a.test").unwrap();
     assert_eq!(kept.get("/page.html", FIREFOX).1, "hello");
@@ -101,7 +101,7 @@ fn certificates_follow_their_files_and_a_bad_pair_changes_nothing() {
 
 /// A restart would fail, so the status must report the rejected files, like the log.
 #[test]
-fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
+fn a_rejected_certificate_renewal_is_a_problem_until_it_is_repaired() {
     let folder = config().admin().folder();
     let first = certify(folder.path(), &["a.test"]);
     let running = folder.start();
@@ -146,7 +146,7 @@ fn a_rejected_renewal_is_a_problem_until_it_is_mended() {
 }
 
 #[test]
-fn a_key_for_all_to_read_is_warned_about() {
+fn a_key_file_that_all_users_can_read_causes_a_warning() {
     let folder = config().folder();
     certify(folder.path(), &["a.test"]);
     let key = folder.at("a.key");
@@ -157,7 +157,7 @@ fn a_key_for_all_to_read_is_warned_about() {
 }
 
 #[test]
-fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
+fn an_unusable_certificate_pair_is_a_config_error() {
     let (certificate, key) = pair(&["a.test"]);
     let (_, other) = pair(&["b.test"]);
     let (nameless, nameless_key) = pair(&[]);
@@ -193,7 +193,7 @@ fn a_pair_that_cannot_be_used_is_a_fault_of_the_config() {
 
 /// `openssl req -x509` creates such a certificate by default.
 #[test]
-fn a_ca_certificate_causes_a_clear_warning() {
+fn a_ca_certificate_used_as_a_server_certificate_causes_a_warning() {
     let certificate = "chain = \"a.pem\"\nkey = \"a.key\"";
     let admin = format!(
         "[admin]\nhosts = [\"localhost\"]\n[[admin.listener]]\naddress = \"127.0.0.1:0\"\naccess = \"full\"\n\
@@ -225,7 +225,7 @@ fn a_ca_certificate_causes_a_clear_warning() {
 /// An expired certificate must neither reject the config nor prevent a start. Clients reject the
 /// certificate in any case, but without a start, nothing would be served at all.
 #[test]
-fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
+fn the_check_and_the_status_report_expired_soon_expiring_and_not_yet_valid_certificates() {
     let past = (date_time_ymd(2020, 1, 1), date_time_ymd(2020, 4, 1));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let in_days = |days: u64| date_time_ymd(1970, 1, 1) + now + Duration::from_secs(days * 24 * 3600 + 3600);
@@ -262,7 +262,7 @@ fn an_expired_certificate_is_reported_by_the_check_and_the_status() {
 
 /// A browser cannot reach such a host. If the certificate may be correct, nothing may be reported.
 #[test]
-fn hosts_without_a_certificate_are_reported_and_doubtful_ones_are_not() {
+fn hosts_without_a_certificate_are_reported_unless_the_certificate_may_be_correct() {
     let certificate = "[[listener.certificate]]\nchain = \"a.pem\"\nkey = \"a.key\"";
     let plain = format!("{certificate}\n[[listener]]\naddress = \"127.0.0.1:0\"");
     let behind = format!("trusted_proxies = [\"10.0.0.0/8\"]\n{certificate}");

@@ -36,7 +36,7 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 #[test]
-fn trace_context_passes_byte_for_byte_on_every_path() {
+fn trace_context_fields_are_forwarded_byte_for_byte_on_every_code_path() {
     let (_folder, running) = start(&Origin::start());
     for (path, request) in [
         ("the fast path", request("GET /a HTTP/1.1\r\nHost: h\r\n", b"")),
@@ -67,7 +67,7 @@ fn trace_context_passes_byte_for_byte_on_every_path() {
 }
 
 #[test]
-fn trace_context_passes_over_http2() {
+fn trace_context_fields_are_forwarded_over_http_2() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     let traceparent = std::str::from_utf8(TRACEPARENT).unwrap();
@@ -87,7 +87,7 @@ fn trace_context_passes_over_http2() {
 }
 
 #[test]
-fn a_valid_trace_id_is_in_both_logs_and_no_other() {
+fn both_logs_contain_a_valid_trace_id_and_omit_an_invalid_one() {
     let origin = Origin::start();
     let (_folder, running) = start(&origin);
     let ask = |path: &str, parent: &str| {

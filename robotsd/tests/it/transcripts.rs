@@ -107,7 +107,7 @@ fn printed_by(folder: &Folder, command: &str) -> String {
 /// A promise names tests as `path::name`. There must be a test with this name, in a file whose path
 /// contains `path`.
 #[test]
-fn every_promise_names_existing_tests() {
+fn every_row_of_the_failures_page_names_existing_tests() {
     let page = include_str!("../../../docs/src/explanation/failures.md");
     let is_promise = |row: &&str| row.starts_with("| ") && !row.starts_with("| |") && !row.contains("| tested by |");
     let rows: Vec<_> = page.lines().filter(is_promise).collect();
@@ -148,7 +148,7 @@ fn add_files(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
 
 /// Only `repository` in the manifest determines where the project is hosted.
 #[test]
-fn every_mention_of_the_repository_is_that_of_the_manifest() {
+fn every_repository_address_in_the_project_matches_the_manifest() {
     let manifest = fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).unwrap();
     let named = |line: &'static str| manifest.lines().find_map(|found| found.strip_prefix(line)?.strip_suffix('"'));
     let repository = named("repository = \"").unwrap();

@@ -20,7 +20,7 @@ fn seen(answer: &Answer, name: &str) -> Vec<String> {
 const TRUSTING: &str = "trusted_proxies = [\"127.0.0.0/8\", \"10.0.0.0/8\", \"2001:db8:1::/48\"]";
 
 #[test]
-fn a_trusted_proxy_names_client_scheme_and_host() {
+fn client_scheme_and_host_come_from_a_trusted_proxy() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, TRUSTING);
     let answer = running.request(
@@ -65,7 +65,7 @@ fn a_trusted_proxy_names_client_scheme_and_host() {
 }
 
 #[test]
-fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
+fn exempt_networks_and_the_log_use_the_client_address_from_a_trusted_proxy() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&origin, TRUSTING);
     for (number, (fields, status, address)) in [
@@ -103,7 +103,7 @@ fn exempt_networks_and_the_log_go_by_the_client_a_trusted_proxy_names() {
 }
 
 #[test]
-fn nobody_else_is_believed() {
+fn forwarded_fields_of_untrusted_clients_are_ignored() {
     let origin = Origin::start();
     let (_folder, running) =
         proxy(&origin, "trusted_proxies = [\"10.0.0.0/8\"]\nagent_header = \"X-Original-User-Agent\"");
@@ -140,7 +140,7 @@ fn nobody_else_is_believed() {
 }
 
 #[test]
-fn the_agent_is_who_a_trusted_proxy_says_it_is() {
+fn the_user_agent_comes_from_the_field_of_a_trusted_proxy() {
     let origin = Origin::start();
     let listener = format!("{TRUSTING}\nagent_header = \"X-Original-User-Agent\"");
     let (_folder, running) = proxy(&origin, &listener);

@@ -36,7 +36,7 @@ fn a_dead_upstream_fails_no_request_and_is_ejected_once_for_all_workers() {
 }
 
 #[test]
-fn a_name_without_an_address_does_not_stop_the_start() {
+fn robotsd_starts_even_if_the_name_of_an_upstream_does_not_resolve() {
     let (_folder, running) = config(&["http://nowhere.invalid".to_owned()], "[limits]\nconnect = \"200ms\"\n").start();
     assert_eq!(running.get("/", FIREFOX).status, 502);
     assert_eq!(running.get("/robots.txt", GPTBOT).status, 200);
@@ -45,7 +45,7 @@ fn a_name_without_an_address_does_not_stop_the_start() {
 }
 
 #[test]
-fn a_unix_socket_is_beside_the_config() {
+fn the_path_of_a_unix_socket_is_relative_to_the_config() {
     let (folder, running) = config(&["unix:app.sock".to_owned()], "").start();
     assert_eq!(running.get("/", FIREFOX).status, 502);
     let _origin = Origin::on_socket(&folder.at("app.sock"), |_| response("200 OK", &[], "over a socket"));
@@ -53,7 +53,7 @@ fn a_unix_socket_is_beside_the_config() {
 }
 
 #[test]
-fn an_https_upstream_must_prove_its_identity() {
+fn an_https_upstream_is_used_only_if_its_certificate_matches_its_name() {
     let (origin, ca) = secure_origin("app.internal", "over TLS");
     let address = origin.address;
     let start = |name: &str| {
@@ -71,7 +71,7 @@ fn an_https_upstream_must_prove_its_identity() {
 }
 
 #[test]
-fn connections_beyond_the_bound_get_retry_after() {
+fn requests_beyond_the_upstream_connection_limit_get_503_with_retry_after() {
     let (taken, address) = closed();
     taken.listen(16).unwrap();
     // The accepted request gets no response and keeps the only slot.
@@ -86,7 +86,7 @@ fn connections_beyond_the_bound_get_retry_after() {
 }
 
 #[test]
-fn clients_that_do_not_read_hold_no_upstream_connection() {
+fn clients_that_do_not_read_do_not_block_upstream_connections() {
     // Pages of the first size are read ahead completely. The second size is too large.
     for size in [40 * 1024, 4 * 1024 * 1024] {
         let more = "[limits]\nupstream_connections = 16\nconnect = \"60s\"\n";

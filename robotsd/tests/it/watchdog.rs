@@ -39,7 +39,7 @@ fn start(stderr: Stdio) -> (Folder, Running) {
 }
 
 #[test]
-fn a_worker_that_stands_still_is_named_until_it_goes_on() {
+fn a_stalled_worker_is_reported_until_it_runs_again() {
     let (_folder, running) = start(Stdio::inherit());
     let stalled = || {
         let text = running.ask_admin("GET /metrics").body;
@@ -64,7 +64,7 @@ fn a_worker_that_stands_still_is_named_until_it_goes_on() {
 }
 
 #[test]
-fn a_worker_that_panics_ends_the_process_with_the_reason() {
+fn a_worker_panic_ends_the_process_and_the_reason_is_logged() {
     let folder = folder(&[]);
     let said = folder.at("stderr");
     let (_folder, mut running) = start(fs::File::create(&said).unwrap().into());
@@ -77,7 +77,7 @@ fn a_worker_that_panics_ends_the_process_with_the_reason() {
 }
 
 #[test]
-fn a_stopped_and_continued_process_reports_no_thread() {
+fn a_process_that_was_stopped_and_continued_reports_no_stalled_thread() {
     let (_folder, running) = start(Stdio::inherit());
     // The process is frozen first for longer than three beats, then for one beat.
     running.freeze();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn either_of_two_user_agent_lines_is_enough() {
+async fn a_request_with_two_user_agent_lines_is_refused_if_one_is_disallowed() {
     for agents in [[FIREFOX, GPTBOT], [GPTBOT, FIREFOX]] {
         let request = with(get("/drafts/x", agents[0]), "user-agent", agents[1]);
         assert_eq!(ask(RobotsLayer::new(live(Mode::Refuse)), request).await.status(), StatusCode::FORBIDDEN);
@@ -11,7 +11,7 @@ async fn either_of_two_user_agent_lines_is_enough() {
 }
 
 #[tokio::test]
-async fn either_of_two_names_in_one_line_is_enough() {
+async fn a_request_with_two_names_in_one_line_is_refused_if_one_is_disallowed() {
     let file = "User-agent: CCBot\nUser-agent: Googlebot\nAllow: /\n\nUser-agent: GPTBot\nDisallow: /drafts/\n";
     let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["CCBot"]).expect("a name");
     let layer = RobotsLayer::new(live_by(file, policy));
@@ -32,7 +32,7 @@ async fn either_of_two_names_in_one_line_is_enough() {
 }
 
 #[tokio::test]
-async fn an_invalid_byte_does_not_let_a_crawler_through() {
+async fn an_invalid_byte_in_the_user_agent_does_not_prevent_a_refusal() {
     for agent in [&b"GPTBot/1.2 \xff"[..], b"\xe9 GPTBot/1.2", b"GPTBot/1.2\t"] {
         let mut request = get("/drafts/x", "x");
         request.headers_mut().insert("user-agent", http::HeaderValue::from_bytes(agent).expect("a value"));
@@ -42,7 +42,7 @@ async fn an_invalid_byte_does_not_let_a_crawler_through() {
 }
 
 #[tokio::test]
-async fn the_agent_that_a_proxy_keeps_replaces_the_proxys_own() {
+async fn a_user_agent_from_the_extensions_replaces_the_user_agent_field() {
     let layer = RobotsLayer::new(live(Mode::Refuse))
         .agent_from(|extensions| extensions.get::<Vec<http::HeaderValue>>().map(Vec::as_slice));
     for (kept, agent, status) in [
@@ -62,7 +62,7 @@ async fn the_agent_that_a_proxy_keeps_replaces_the_proxys_own() {
 }
 
 #[tokio::test]
-async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
+async fn signs_of_a_person_who_sends_a_crawlers_name_are_recorded() {
     let policy = Policy::builder()
         .mode(Mode::Refuse)
         .session_cookies(["sid"])
@@ -98,7 +98,7 @@ async fn signs_of_a_person_behind_a_crawlers_name_are_recorded() {
 }
 
 #[tokio::test]
-async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
+async fn the_client_address_comes_from_the_fields_of_trusted_proxies() {
     let policy = Policy::builder().mode(Mode::Refuse).exempt_networks(["192.0.2.0/24"]).expect("a network").build();
     let live = LiveRobots::text(FILE).policy(policy).open().expect("open");
     let layer = RobotsLayer::new(live)
@@ -128,7 +128,7 @@ async fn the_client_behind_trusted_proxies_is_the_one_that_they_name() {
 }
 
 #[tokio::test]
-async fn a_new_registry_recognises_at_once() {
+async fn a_new_registry_applies_to_the_next_request() {
     const HOUSE_BOT: &str = "HouseBot/1.0 (+https://house.test/bot)";
     let live = live_by("User-agent: *\nDisallow: /\n", Policy::builder().mode(Mode::Refuse));
     let layer = RobotsLayer::new(live.clone());

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
+async fn observers_are_notified_of_exactly_the_disallowed_requests_unless_the_mode_is_off() {
     for (mode, want) in
         [(Mode::Off, None), (Mode::Observe, Some(None)), (Mode::Tag, Some(None)), (Mode::Refuse, Some(Some(403)))]
     {
@@ -21,7 +21,7 @@ async fn observers_are_notified_of_every_disallowed_request_and_of_no_other() {
 }
 
 #[tokio::test]
-async fn a_fault_while_judging_passes_the_request_and_is_counted() {
+async fn a_panic_in_a_callback_that_reads_the_request_passes_it_and_is_counted_as_a_fault() {
     let live = live(Mode::Refuse);
     let layer = || RobotsLayer::new(live.clone());
     let panicking = [
@@ -39,7 +39,7 @@ async fn a_fault_while_judging_passes_the_request_and_is_counted() {
 }
 
 #[tokio::test]
-async fn an_address_is_only_looked_up_if_a_group_applies() {
+async fn the_client_address_is_read_only_if_a_group_applies() {
     let (lookups, count) = noting(0);
     let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(move |_| {
         *count.lock() += 1;
@@ -76,7 +76,7 @@ async fn a_panic_of_an_observer_changes_no_decision_and_is_counted() {
 }
 
 #[tokio::test]
-async fn the_kill_switch_passes_everything_but_robots_txt() {
+async fn with_enforcement_off_every_request_passes_and_robots_txt_is_still_served() {
     let live = live(Mode::Refuse);
     let (notified, sink) = noting(0);
     let layer = RobotsLayer::new(live.clone()).on_disallowed(move |_| *sink.lock() += 1);
@@ -90,7 +90,7 @@ async fn the_kill_switch_passes_everything_but_robots_txt() {
 }
 
 #[tokio::test]
-async fn a_request_in_grace_is_observed_with_that_reason() {
+async fn a_disallowed_request_in_the_grace_period_passes_with_the_reason_grace() {
     let policy = Policy::builder().mode(Mode::Refuse).build();
     let live = LiveRobots::text(FILE).policy(policy).grace(Duration::from_secs(3600)).open().expect("a robots.txt");
     let (notified, sink) = noting(Vec::new());
@@ -131,7 +131,7 @@ async fn a_request_that_the_application_exempts_passes_and_is_not_counted() {
 }
 
 #[test]
-fn observers_get_the_address_that_the_layer_judges_by() {
+fn observers_get_the_client_address_that_the_layer_uses() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).address_from(|extensions| extensions.get().copied());
     let layer = layer.forwarded_for(["10.0.0.0/8"]).expect("a network");
     let finder = layer.clone();

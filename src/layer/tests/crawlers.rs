@@ -17,7 +17,7 @@ async fn crawler(layer: RobotsLayer, request: Request<Body>) -> Option<Record> {
 }
 
 #[tokio::test]
-async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
+async fn handlers_get_the_record_of_allowed_and_disallowed_crawlers() {
     let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
     let cases = [
         ("/drafts/x", GPTBOT, "GPTBot", Reason::Disallowed, Some(Access::Disallow), Some(("/drafts/", 2))),
@@ -45,7 +45,7 @@ async fn handlers_learn_which_crawler_asks_whether_it_is_allowed_or_not() {
 }
 
 #[tokio::test]
-async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
+async fn an_exempt_agent_that_only_the_robots_txt_names_counts_as_a_crawler() {
     let policy = Policy::builder().mode(Mode::Refuse).exempt_agents(["AcmeMonitor"]).expect("a name");
     let layer = RobotsLayer::new(live_by("User-agent: AcmeMonitor\nDisallow: /\n", policy)).with_crawler_extension();
     for target in ["/drafts/x", "/robots.txt"] {
@@ -59,7 +59,7 @@ async fn an_exempt_agent_that_only_the_file_names_is_a_crawler_too() {
 }
 
 #[test]
-fn an_answer_contains_what_is_added_to_the_request() {
+fn an_answer_contains_the_record_if_the_layer_adds_it_to_requests() {
     let layer = RobotsLayer::new(robots(Mode::Tag));
     let request = get("/", GPTBOT);
     let with = layer.clone().with_crawler_extension().decide(&OriginalRequest::of(&request)).respond(None);
@@ -69,7 +69,7 @@ fn an_answer_contains_what_is_added_to_the_request() {
 }
 
 #[tokio::test]
-async fn a_crawler_among_several_agents_is_the_one_that_counts() {
+async fn a_request_with_several_agents_gets_the_record_of_the_most_restricted_crawler() {
     let layer = RobotsLayer::new(robots(Mode::Tag)).with_crawler_extension();
     let cases = [([FIREFOX, GOOGLEBOT], "Googlebot", None), ([GOOGLEBOT, GPTBOT], "GPTBot", Some(Access::Disallow))];
     for (agents, name, access) in cases {
@@ -80,7 +80,7 @@ async fn a_crawler_among_several_agents_is_the_one_that_counts() {
 }
 
 #[tokio::test]
-async fn a_refusal_has_the_extension_and_a_client_cannot_forge_it() {
+async fn a_refusal_has_the_record_extension_and_no_request_has_one_without_the_option() {
     let layer = RobotsLayer::new(robots(Mode::Refuse));
     let refused = crawler(layer.clone().with_crawler_extension(), get("/drafts/x", GPTBOT)).await.expect("a crawler");
     assert_eq!((refused.action, refused.line), (Action::Refuse, Some(2)));
@@ -88,7 +88,7 @@ async fn a_refusal_has_the_extension_and_a_client_cannot_forge_it() {
 }
 
 #[tokio::test]
-async fn nothing_is_added_while_no_file_is_known_or_enforcement_is_off() {
+async fn no_extension_is_added_without_a_file_or_while_enforcement_is_off() {
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone()).with_crawler_extension();
     live.set_enforcement(Enforcement::Off).expect("there is nothing to write");
@@ -100,7 +100,7 @@ async fn nothing_is_added_while_no_file_is_known_or_enforcement_is_off() {
 }
 
 #[tokio::test]
-async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
+async fn crawler_observers_are_notified_of_every_request_of_a_crawler() {
     let (notified, sink) = noting(Vec::new());
     let live = robots(Mode::Refuse);
     let layer = RobotsLayer::new(live.clone())
@@ -137,7 +137,7 @@ async fn observers_of_crawlers_are_notified_of_every_request_of_theirs() {
 
 #[cfg(feature = "serde")]
 #[tokio::test]
-async fn it_serializes_for_a_log() {
+async fn a_record_is_serialised_with_the_fields_of_the_log() {
     let layer = RobotsLayer::new(robots(Mode::Observe)).with_crawler_extension();
     let json = |crawler: Option<Record>| serde_json::to_string(&crawler).expect("JSON");
     assert_eq!(

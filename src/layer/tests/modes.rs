@@ -236,7 +236,7 @@ async fn mirror(request: Request<Body>) -> Result<Response<Body>, Infallible> {
 }
 
 #[tokio::test]
-async fn the_mode_bounds_what_is_done_about_a_request() {
+async fn the_mode_limits_the_action_for_a_request() {
     let clock = TestClock::new();
     let live = LiveRobots::text(FILE).clock(clock.read()).open().expect("a robots.txt");
     let (noted, sink) = noting(None);

@@ -74,7 +74,7 @@ fn known(agent: &str, address: [u8; 4], identity: Identity) -> Request<Body> {
 const VERIFIED: Identity = Identity::Verified(IdentityMethod::Range);
 
 #[tokio::test]
-async fn a_burst_passes_and_then_one_request_in_each_interval() {
+async fn after_a_burst_one_request_passes_in_each_interval() {
     let (layer, _, clock) = limited(refusing());
     let ours = || from(GPTBOT, [192, 0, 2, 1]);
     assert_eq!(passed(&layer, ours).await, 5);
@@ -101,7 +101,7 @@ async fn a_request_through_two_layers_of_a_site_is_counted_once() {
 }
 
 #[tokio::test]
-async fn a_limited_request_gets_the_line_and_retry_after() {
+async fn a_limited_request_gets_429_with_the_line_of_the_delay_and_retry_after() {
     let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.pass(Duration::from_millis(3500));
@@ -136,7 +136,7 @@ async fn a_limited_request_gets_the_line_and_retry_after() {
 }
 
 #[tokio::test]
-async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early() {
+async fn retry_times_of_clients_refused_at_once_differ_and_are_never_too_early() {
     let (layer, live, _) = limited(refusing().rate_burst(std::num::NonZeroU32::MIN));
     live.publish_blocking(DELAYED.replace("10", "30")).expect("a robots.txt");
     // The waiting times that the store returns; `None` if this process counts the requests.
@@ -157,7 +157,7 @@ async fn retry_times_of_clients_refused_together_are_spread_and_never_too_early(
 }
 
 #[tokio::test]
-async fn a_limited_call_of_grpc_learns_when_to_try_again() {
+async fn a_limited_grpc_call_gets_the_time_of_the_next_attempt() {
     let (layer, _, clock) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     clock.pass(Duration::from_millis(3500));
@@ -191,7 +191,7 @@ async fn spoofing_a_crawlers_name_does_not_use_up_its_requests() {
 }
 
 #[tokio::test]
-async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited() {
+async fn browsers_and_requests_for_robots_txt_exempt_paths_or_page_assets_are_never_limited() {
     let (layer, _, _) = limited(refusing());
     passed(&layer, || from(GPTBOT, [192, 0, 2, 1])).await;
     for target in ["/robots.txt", "/.well-known/x", "/a.css", "/a.png?x", "/a.woff2"] {
@@ -204,7 +204,7 @@ async fn browsers_robots_txt_exempt_paths_and_parts_of_pages_are_never_limited()
 }
 
 #[tokio::test]
-async fn search_engines_are_limited_only_by_name() {
+async fn search_engines_are_limited_only_if_an_override_and_a_group_name_them() {
     let named = DELAYED.replace("GPTBot", "bingbot");
     let over = |name: &str| Override::agent(name, RateMode::Refuse).expect("a name");
     const BINGBOT: &str = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.htm)";
@@ -225,7 +225,7 @@ async fn search_engines_are_limited_only_by_name() {
 }
 
 #[tokio::test]
-async fn observed_requests_pass_and_are_reported() {
+async fn requests_over_an_observed_limit_pass_and_are_reported() {
     let (reports, notes) = noting(Vec::new());
     let (layer, live, _) = limited(Policy::builder().rate(RateMode::Observe));
     let layer = layer.on_disallowed(move |event| notes.lock().push((event.record.action, event.record.reason)));
@@ -242,7 +242,7 @@ async fn observed_requests_pass_and_are_reported() {
 }
 
 #[tokio::test]
-async fn a_reload_gives_no_sender_a_new_burst() {
+async fn a_new_version_gives_no_sender_a_new_burst() {
     let (layer, live, clock) = limited(refusing());
     let senders = [known(GPTBOT, [192, 0, 2, 1], VERIFIED), from(GPTBOT, [192, 0, 2, 2])];
     let again = |request: &Request<Body>| {
@@ -277,7 +277,7 @@ fn limited_by(file: &str, policy: PolicyBuilder) -> RobotsLayer {
 }
 
 #[tokio::test]
-async fn another_name_in_the_header_does_not_disable_limiting() {
+async fn another_name_in_the_user_agent_does_not_disable_rate_limiting() {
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow:\n";
     let disallowed = format!("{DELAYED}\nUser-agent: BadBot\nUser-agent: Googlebot\nDisallow: /\n");
     let sparing = |mode: Mode| refusing().with_override(Override::agent("BadBot", mode).expect("a name"));
@@ -308,7 +308,7 @@ async fn another_name_in_the_header_does_not_disable_limiting() {
 }
 
 #[tokio::test]
-async fn made_up_names_get_an_address_no_extra_requests() {
+async fn invented_names_give_a_client_address_no_extra_requests() {
     let slow_star = "User-agent: GPTBot\nCrawl-delay: 10\n\nUser-agent: *\nCrawl-delay: 20\nDisallow:\n";
     let layer = limited_by(slow_star, refusing());
     let mut number = 0;
@@ -327,7 +327,7 @@ async fn made_up_names_get_an_address_no_extra_requests() {
 }
 
 #[tokio::test]
-async fn a_refused_impostor_takes_nothing_and_never_gets_retry_after() {
+async fn a_refused_impostor_does_not_count_and_gets_no_retry_after() {
     let layer = limited_by(DELAYED, refusing().impostors(Impostors::Refuse));
     for _ in 0..10 {
         let response = ask(layer.clone(), known(GPTBOT, [192, 0, 2, 1], REFUTED)).await;
@@ -336,7 +336,7 @@ async fn a_refused_impostor_takes_nothing_and_never_gets_retry_after() {
 }
 
 #[tokio::test]
-async fn a_verified_crawler_has_its_own_counter_even_if_the_file_names_another_of_its_names() {
+async fn a_verified_crawler_has_its_own_counter_even_if_the_group_has_its_other_name() {
     let layer = limited_by("User-agent: Googlebot\nCrawl-delay: 10\nDisallow:\n", {
         let over = Override::agent("Googlebot-Image", RateMode::Refuse).expect("a name");
         Policy::builder().rate_burst(std::num::NonZeroU32::MIN).with_rate_override(over)
@@ -361,7 +361,7 @@ async fn a_limited_response_names_the_requested_and_the_enforced_delay() {
 }
 
 #[tokio::test]
-async fn exempt_requests_take_nothing() {
+async fn exempt_requests_do_not_count_towards_the_limit() {
     use crate::policy::SuspectHuman;
     let policy = refusing().exempt_cookies(["monitor"]).expect("a name");
     let policy = policy.session_cookies(["session"]).expect("a name").suspect_human(SuspectHuman::Exempt);
@@ -378,7 +378,7 @@ async fn exempt_requests_take_nothing() {
 }
 
 #[tokio::test]
-async fn repeating_the_query_for_a_refused_request_takes_nothing() {
+async fn fetching_the_refusal_of_a_request_again_does_not_count_towards_the_limit() {
     let (layer, live, clock) = limited(refusing());
     let again = told_senders(&live).refusals_only();
     for sender in [|| from(GPTBOT, [192, 0, 2, 1]), || known(GPTBOT, [192, 0, 2, 1], VERIFIED)] {
@@ -410,7 +410,7 @@ async fn an_impostor_is_counted_in_the_store_even_if_its_name_is_exempt() {
 }
 
 #[tokio::test]
-async fn requests_that_the_store_lets_pass_are_counted_locally_too() {
+async fn requests_that_the_store_allows_are_also_counted_locally() {
     let (layer, _, clock) = limited(refusing());
     let alone = || from(GPTBOT, [192, 0, 2, 1]);
     let passed_as_told = |request: &dyn Fn() -> Request<Body>, wait| {
@@ -428,7 +428,7 @@ async fn requests_that_the_store_lets_pass_are_counted_locally_too() {
 }
 
 #[test]
-fn a_panic_after_the_store_has_answered_passes_the_request() {
+fn a_request_passes_if_a_callback_panics_after_the_reply_of_the_store() {
     let (layer, live, _) = limited(refusing());
     let calls = Mutex::new(0);
     let layer = layer.target_from(move |_| {
@@ -444,7 +444,7 @@ fn a_panic_after_the_store_has_answered_passes_the_request() {
 }
 
 #[test]
-fn named_inline_texts_have_separate_buckets_in_a_store() {
+fn named_inline_files_have_separate_buckets_in_a_store() {
     let mut hosts = HostMap::new();
     for host in ["a.example", "b.example"] {
         let live = LiveRobots::text(DELAYED).named(host).policy(refusing().build()).open().expect("rules");
@@ -460,7 +460,7 @@ fn named_inline_texts_have_separate_buckets_in_a_store() {
 }
 
 #[tokio::test]
-async fn reopening_a_site_under_its_name_gives_nobody_a_new_burst() {
+async fn reopening_a_site_under_the_same_name_gives_no_client_a_new_burst() {
     let (cache, clock) = (crate::live::CompileCache::default(), TestClock::new());
     let open = |name: Option<&str>, max_age: u64| {
         let policy = refusing().build();
@@ -483,14 +483,14 @@ async fn reopening_a_site_under_its_name_gives_nobody_a_new_burst() {
 }
 
 #[tokio::test]
-async fn made_up_names_before_a_framework_get_an_address_no_extra_requests() {
+async fn invented_names_before_a_framework_name_give_a_client_address_no_extra_requests() {
     let layer = limited_by("User-agent: Nutch\nCrawl-delay: 10\n", refusing());
     assert_eq!(passed_by(&layer, [192, 0, 2, 1], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
     assert_eq!(passed_by(&layer, [192, 0, 2, 2], |number| format!("X{number}Bot/Nutch-1.10")).await, 5);
 }
 
 #[tokio::test]
-async fn unnamed_automation_is_limited_by_address_and_people_never_are() {
+async fn unnamed_automated_clients_are_limited_by_address_and_people_are_never_limited() {
     use crate::policy::{EmptyAgent, WildcardScope};
     let star = "User-agent: *\nCrawl-delay: 10\nDisallow: /drafts/\n";
     let everyone = || {

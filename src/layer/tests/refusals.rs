@@ -4,7 +4,7 @@ use super::*;
 use crate::layer::event::Provisional;
 
 #[tokio::test]
-async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_line() {
+async fn a_browser_passes_and_a_named_crawler_is_refused_with_the_rule_and_its_line() {
     let layer = RobotsLayer::new(live(Mode::Refuse));
     for (target, agent) in [("/drafts/x", FIREFOX), ("/", GPTBOT), ("/drafts", GPTBOT)] {
         assert_eq!(ask(layer.clone(), get(target, agent)).await.status(), StatusCode::OK, "{target} {agent}");
@@ -38,7 +38,7 @@ async fn a_refusal_has_problem_details_if_the_client_accepts_json() {
 }
 
 #[tokio::test]
-async fn problem_details_quote_any_rule_and_host() {
+async fn problem_details_escape_special_characters_of_the_rule_and_the_host() {
     let file = "User-agent: GPTBot\nDisallow: /\"a\\b</script>\u{e9}\n";
     let layer = refusing_by(file);
     let request = with(with(get("/\"a\\b%3C/script%3E%C3%A9/x", GPTBOT), "accept", "application/json"), "host", "a\"b");
@@ -48,7 +48,7 @@ async fn problem_details_quote_any_rule_and_host() {
 }
 
 #[tokio::test]
-async fn a_refused_head_has_the_fields_and_no_body() {
+async fn a_refused_head_request_has_header_fields_and_no_body() {
     let mut request = get("/drafts/x", GPTBOT);
     *request.method_mut() = Method::HEAD;
     let response = ask(RobotsLayer::new(live(Mode::Refuse)), request).await;
@@ -59,7 +59,7 @@ async fn a_refused_head_has_the_fields_and_no_body() {
 }
 
 #[tokio::test]
-async fn nothing_from_the_client_reaches_a_refusal_unescaped() {
+async fn a_refusal_contains_no_unescaped_control_characters_or_markup() {
     let file = "User-agent: Evil\x1b[31mBot\nUser-agent: GPTBot\nDisallow: /\n";
     let layer = refusing_by(file);
     let request = with(get("/%3Cscript%3E", "GPTBot"), "x-request-id", "<b>\"x\"</b>");
@@ -88,7 +88,7 @@ async fn a_custom_refusal_gets_the_mandatory_fields() {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_custom_refusal_sends_the_default() {
+async fn the_default_refusal_is_sent_if_a_custom_refusal_panics() {
     let live = live(Mode::Refuse);
     let plain = RobotsLayer::new(live.clone());
     let layer = plain.clone().refuse_with(|event| -> Response<Bytes> { panic!("{} is too much", event.record.name()) });
@@ -101,7 +101,7 @@ async fn a_panic_in_a_custom_refusal_sends_the_default() {
 }
 
 #[tokio::test]
-async fn a_custom_refusal_may_read_the_file_and_leave_its_status_open() {
+async fn a_custom_refusal_can_read_the_rules_and_hide_a_provisional_status_from_observers() {
     let statuses = Arc::<std::sync::Mutex<Vec<_>>>::default();
     let seen = Arc::clone(&statuses);
     let layer = RobotsLayer::new(live(Mode::Refuse))
@@ -162,7 +162,7 @@ fn call(target: &str, agent: &str) -> Request<Body> {
 }
 
 #[tokio::test]
-async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
+async fn a_refused_grpc_call_gets_a_status_that_quotes_the_rule() {
     let mut request = with(call("/drafts/x", GPTBOT), "host", "site.test");
     add(&mut request, "accept", "application/json");
     add(&mut request, "x-request-id", "abc-1");
@@ -189,7 +189,7 @@ async fn a_refused_call_of_grpc_gets_a_status_that_quotes_the_rule() {
 }
 
 #[tokio::test]
-async fn the_content_type_alone_does_not_make_a_grpc_call() {
+async fn the_content_type_alone_does_not_make_a_request_a_grpc_call() {
     use http::Version;
     let layer = RobotsLayer::new(live(Mode::Refuse));
     for (method, version, content) in [
@@ -236,7 +236,7 @@ async fn the_application_can_answer_a_grpc_call_itself() {
 }
 
 #[tokio::test]
-async fn the_message_of_a_call_is_escaped_and_bounded() {
+async fn the_grpc_message_of_a_refusal_is_escaped_and_limited_in_length() {
     let file = format!("User-agent: GPTBot\nDisallow: /\u{e9}{}\n", "x".repeat(5000));
     let layer = refusing_by(&file);
     let target = format!("/%C3%A9{}", "x".repeat(5000));
@@ -248,7 +248,7 @@ async fn the_message_of_a_call_is_escaped_and_bounded() {
 }
 
 #[tokio::test]
-async fn observers_learn_the_status_of_a_call() {
+async fn observers_get_the_http_status_and_the_grpc_status_of_a_refusal() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let noted = Arc::clone(&seen);
     let of_crawlers = Arc::new(Mutex::new(Vec::new()));

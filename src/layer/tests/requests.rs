@@ -11,7 +11,7 @@ async fn path_forms_that_a_policy_disables_are_not_judged() {
 }
 
 #[tokio::test]
-async fn each_host_has_its_own_site_and_an_unknown_one_none() {
+async fn each_host_has_its_own_site_and_unknown_hosts_have_none() {
     let mut hosts = HostMap::new();
     hosts.insert("a.example", live(Mode::Refuse)).expect("a host");
     let open = LiveRobots::text("# b\n").open().expect("open");
@@ -41,7 +41,7 @@ async fn the_target_may_come_from_the_extensions() {
 }
 
 #[test]
-fn a_decision_is_about_the_original_request() {
+fn a_decision_uses_the_target_of_the_original_request() {
     let layer = RobotsLayer::new(live(Mode::Refuse)).target_from(|extensions| extensions.get::<Uri>());
     let mut question = get("/auth?x=/drafts/", GPTBOT);
     question.extensions_mut().insert(Uri::from_static("/elsewhere"));
@@ -63,7 +63,7 @@ fn a_decision_is_about_the_original_request() {
 }
 
 #[test]
-fn the_original_host_and_method_decide_if_set() {
+fn a_decision_uses_the_original_host_and_method_if_they_are_set() {
     let mut hosts = HostMap::new();
     hosts.insert("a.test", live(Mode::Refuse)).expect("a host");
     let policy = Policy::builder().mode(Mode::Refuse).wildcard_scope(crate::policy::WildcardScope::Everyone);

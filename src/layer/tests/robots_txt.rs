@@ -46,7 +46,7 @@ async fn robots_txt_is_served_to_everyone_with_validators() {
 }
 
 #[tokio::test]
-async fn last_modified_counts_only_without_an_entity_tag() {
+async fn if_modified_since_is_ignored_if_if_none_match_is_present() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, FILE).expect("written");
@@ -68,7 +68,7 @@ async fn last_modified_counts_only_without_an_entity_tag() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_a_whole_second_later_is_sent() {
+async fn a_file_modified_one_second_after_if_modified_since_is_sent() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("robots.txt");
     std::fs::write(&path, FILE).expect("written");

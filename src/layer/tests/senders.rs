@@ -61,7 +61,7 @@ async fn an_impostor_is_refused_even_if_the_file_allows_the_request() {
 }
 
 #[tokio::test]
-async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
+async fn a_refusal_does_not_reveal_why_a_signature_is_invalid() {
     let signed = Identity::Refuted(Refutation::Expired);
     let response = ask(layer(Mode::Refuse, Impostors::Refuse), from(GPTBOT, "/drafts/x", signed)).await;
     let body = text(response).await;
@@ -81,7 +81,7 @@ async fn a_refusal_does_not_say_what_is_wrong_with_a_signature() {
 }
 
 #[tokio::test]
-async fn the_field_of_a_tagged_request_contains_the_result_of_the_check() {
+async fn the_verdict_field_contains_the_result_of_the_identity_check() {
     for (mode, agent, target, identity, want) in [
         (
             Mode::Tag,
@@ -107,7 +107,7 @@ async fn the_field_of_a_tagged_request_contains_the_result_of_the_check() {
 }
 
 #[tokio::test]
-async fn handlers_learn_the_result_of_the_check() {
+async fn handlers_receive_the_result_of_the_identity_check() {
     let layer = layer(Mode::Refuse, Impostors::Observe).with_crawler_extension();
     for (agent, identity) in [(GPTBOT, REFUTED), (BINGBOT, Identity::Verified(IdentityMethod::Range))] {
         let mut request = from(agent, "/", identity);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn inner_errors_and_readiness_pass_through() {
+async fn errors_from_call_and_poll_ready_of_the_inner_service_pass_through() {
     struct Busy;
     impl Service<Request<Body>> for Busy {
         type Response = Response<Body>;
@@ -25,7 +25,7 @@ async fn inner_errors_and_readiness_pass_through() {
 }
 
 #[tokio::test]
-async fn a_response_states_the_length_of_its_body() {
+async fn a_response_body_has_an_exact_size_hint() {
     use http_body::Body as _;
     let layer = RobotsLayer::new(live(Mode::Refuse));
     for (target, agent) in [("/robots.txt", FIREFOX), ("/drafts/", GPTBOT), ("/", FIREFOX)] {

@@ -37,7 +37,7 @@ fn all<'a, B>(response: &'a Response<B>, name: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn a_response_has_the_preferences_of_the_file() {
+async fn the_content_usage_field_has_the_preferences_of_the_robots_txt() {
     use UsageField::{ByAgent, Off, Unanimous};
     for (usage, agent, path, want, vary) in [
         (Off, "OtherBot/1.0", "/ai-ok/x", None, None),
@@ -58,7 +58,7 @@ async fn a_response_has_the_preferences_of_the_file() {
 }
 
 #[tokio::test]
-async fn only_responses_with_or_about_a_representation_have_preferences() {
+async fn usage_preferences_are_sent_only_with_200_203_206_and_304_to_get_and_head() {
     let rows = [200, 203, 206, 304].map(|status| (status, true));
     let without = [101, 201, 204, 301, 404, 416, 500].map(|status| (status, false));
     for (status, is_sent) in rows.into_iter().chain(without) {
@@ -80,7 +80,7 @@ async fn only_responses_with_or_about_a_representation_have_preferences() {
 }
 
 #[tokio::test]
-async fn a_field_of_the_application_is_left_alone_and_counted() {
+async fn a_field_that_the_application_has_set_is_kept_and_counted() {
     let live = live_by(USAGE, Policy::builder());
     let rule = FieldRule::new("/", "tdm-reservation", "1").expect("a rule");
     let layer = RobotsLayer::new(live.clone()).signals(Signals::default().usage(UsageField::Unanimous).field(rule));
@@ -100,7 +100,7 @@ async fn a_field_of_the_application_is_left_alone_and_counted() {
 }
 
 #[tokio::test]
-async fn vary_is_merged() {
+async fn user_agent_is_merged_into_the_vary_field() {
     for (before, after) in [
         (&[][..], "User-Agent"),
         (&[("vary", "Accept")][..], "Accept, User-Agent"),
@@ -116,7 +116,7 @@ async fn vary_is_merged() {
 }
 
 #[tokio::test]
-async fn a_licence_is_a_link_beside_others_and_on_refusals() {
+async fn a_licence_link_is_added_to_existing_links_and_to_refusals() {
     let layer = refusing_by(USAGE).signals(Signals::default().license_links());
     let other = [("link", "</style.css>; rel=preload")];
     for (status, agent) in [(200, FIREFOX), (404, "OtherBot/1.0"), (500, "ExampleBot/1.0")] {
@@ -136,7 +136,7 @@ async fn a_licence_is_a_link_beside_others_and_on_refusals() {
 }
 
 #[tokio::test]
-async fn caches_distinguish_clients_where_some_client_would_get_other_fields() {
+async fn vary_is_sent_if_another_client_could_get_different_fields() {
     let other = "User-agent: *\nAllow: /\n\nUser-agent: GPTBot\nLicense: https://a.test/l.xml\nAllow: /\n";
     let global = "License: https://a.test/l.xml\nUser-agent: *\nContent-Usage: train-ai=n\nAllow: /\n";
     for (file, agent, status, has_link, varies) in [
@@ -166,7 +166,7 @@ async fn an_inner_layer_adds_its_fields_if_an_outer_layer_has_judged_the_request
 }
 
 #[tokio::test]
-async fn fields_by_path_are_for_all_or_for_some_crawlers() {
+async fn field_rules_for_a_path_apply_to_all_clients_or_to_chosen_crawlers() {
     let rule = |path, name, value| FieldRule::new(path, name, value).expect("a rule");
     let signals = Signals::default()
         .field(rule("/drafts/*", "X-Robots-Tag", "noindex"))

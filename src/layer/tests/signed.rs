@@ -61,7 +61,7 @@ fn request(host: &str, target: &str, fields: &[(&'static str, String)]) -> Reque
 }
 
 #[tokio::test]
-async fn a_request_named_only_by_its_signature_is_judged_as_the_crawlers() {
+async fn a_request_identified_only_by_its_signature_gets_the_rules_of_the_signing_crawler() {
     let (server, pem) = PlayedHttp::start_tls(keys(&[KEY]));
     let clock = TestClock::new();
     let layer = layer(&server, &pem, &clock);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_tagged_request_carries_the_verdict_and_the_record() {
+async fn a_tagged_request_has_the_verdict_field_and_the_record_as_an_extension() {
     let response = ask(RobotsLayer::new(live(Mode::Tag)), get("/drafts/x", GPTBOT)).await;
     assert_eq!(response.status(), StatusCode::OK);
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2"#;
@@ -12,7 +12,7 @@ async fn a_tagged_request_carries_the_verdict_and_the_record() {
 }
 
 #[tokio::test]
-async fn a_search_engine_spared_by_a_refusing_site_is_tagged_with_the_reason() {
+async fn a_disallowed_search_engine_is_tagged_with_the_reason_instead_of_refused() {
     let file = "User-agent: *\nDisallow: /drafts/\n";
     let ask_as = async |policy: PolicyBuilder, agent: &str| {
         ask(RobotsLayer::new(live_by(file, policy)), get("/drafts/x", agent)).await
@@ -36,7 +36,7 @@ async fn a_search_engine_spared_by_a_refusing_site_is_tagged_with_the_reason() {
 }
 
 #[tokio::test]
-async fn the_tag_names_the_path_form_that_decided() {
+async fn tags_and_refusals_contain_the_path_form_that_matched_the_rule() {
     let target = "/x/..;/drafts/x";
     let response = ask(RobotsLayer::new(live(Mode::Tag)), get(target, GPTBOT)).await;
     let want = r#"disallow;agent="GPTBot";rule="/drafts/";line=2;form=parameters"#;
@@ -51,7 +51,7 @@ async fn the_tag_names_the_path_form_that_decided() {
 }
 
 #[tokio::test]
-async fn a_clients_own_verdict_never_passes_as_ours() {
+async fn a_verdict_field_that_the_client_sends_is_removed() {
     for (mode, ours) in [(Mode::Off, 0), (Mode::Observe, 0), (Mode::Tag, 1)] {
         for agent in [FIREFOX, GPTBOT] {
             let mut request = get("/drafts/x", agent);
@@ -69,7 +69,7 @@ async fn a_clients_own_verdict_never_passes_as_ours() {
 }
 
 #[tokio::test]
-async fn a_connection_field_cannot_remove_our_field() {
+async fn a_connection_field_of_the_client_cannot_remove_the_verdict_field() {
     let request = with(with(get("/drafts/x", GPTBOT), "connection", "close, Robots-Verdict"), "connection", "te");
     let response = ask(RobotsLayer::new(live(Mode::Tag)), request).await;
     assert_eq!(field(&response, "saw-connection"), Some("close, te"));
@@ -77,7 +77,7 @@ async fn a_connection_field_cannot_remove_our_field() {
 }
 
 #[tokio::test]
-async fn a_tag_is_ascii_whatever_the_rule_contains() {
+async fn a_rule_with_non_ascii_characters_is_percent_encoded_in_the_tag() {
     let file = "User-agent: GPTBot\nDisallow: /caf\u{e9}\"\\\x01\n";
     let live = live_by(file, Policy::builder().mode(Mode::Tag));
     let response = ask(RobotsLayer::new(live), get("/caf%C3%A9\"\\%01", GPTBOT)).await;
@@ -92,7 +92,7 @@ async fn a_tag_is_ascii_whatever_the_rule_contains() {
 }
 
 #[tokio::test]
-async fn a_layer_inside_another_keeps_its_tag() {
+async fn an_inner_layer_keeps_the_verdict_field_of_the_outer_layer() {
     let inner = RobotsLayer::new(LiveRobots::text("# open\n").open().expect("open"));
     let outer = RobotsLayer::new(live(Mode::Tag));
     let response =
@@ -101,7 +101,7 @@ async fn a_layer_inside_another_keeps_its_tag() {
 }
 
 #[test]
-fn responding_marks_requests_that_are_forwarded() {
+fn respond_sets_the_verdict_field_of_a_forwarded_request_and_pass_keeps_it() {
     let mut request = with(get("/drafts/x", GPTBOT), "robots-verdict", "allow");
     let answer = RobotsLayer::new(live(Mode::Tag)).decide(&OriginalRequest::of(&request)).respond(None);
     let field = answer.record.as_ref().expect("a record").to_field();

@@ -67,13 +67,13 @@ fn addresses() -> impl Iterator<Item = IpAddr> {
 }
 
 #[tokio::test]
-async fn the_first_request_of_an_address_waits_for_its_names() {
+async fn the_first_request_of_an_address_waits_for_its_reverse_dns_names() {
     let identities = first_identities(LONG, addresses(), &[]).await;
     assert_eq!(identities, [Some(Identity::Verified(IdentityMethod::Rdns)); 4]);
 }
 
 #[tokio::test]
-async fn a_request_with_an_irrelevant_signature_waits_for_names_too() {
+async fn a_request_with_an_irrelevant_signature_waits_for_reverse_dns_names() {
     let signed =
         [("signature-input", "sig=(\"@authority\");keyid=\"unknown\";tag=\"other\""), ("signature", "sig=:AAAA:")];
     let identities = first_identities(LONG, addresses(), &signed).await;
@@ -81,7 +81,7 @@ async fn a_request_with_an_irrelevant_signature_waits_for_names_too() {
 }
 
 #[tokio::test]
-async fn a_request_waits_for_names_if_the_list_cannot_be_fetched() {
+async fn a_request_waits_for_reverse_dns_names_if_the_address_list_cannot_be_fetched() {
     let lists = PlayedHttp::start(answer("503 Oh", "", ""));
     let identities = first_identities_with(vec![lists.url.clone()], LONG, addresses(), &[]).await;
     assert_eq!(identities, [Some(Identity::Verified(IdentityMethod::Rdns)); 4]);
@@ -96,7 +96,7 @@ async fn without_a_wait_the_first_request_of_an_address_is_undecided() {
 /// `Router::layer` calls in the order of a `ServiceBuilder` put the layers in the wrong order.
 #[cfg(feature = "axum08")]
 #[tokio::test]
-async fn a_request_that_was_already_judged_does_not_wait() {
+async fn a_request_that_was_already_judged_does_not_wait_for_names_and_is_counted() {
     let dns = PlayedDns::start();
     dns.unset(Played::Silence);
     let row = Crawler { reverse_dns: vec![".play.example".into()], ..Crawler::new("Playbot", Category::AiTraining) };

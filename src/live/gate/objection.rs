@@ -87,16 +87,16 @@ impl Objection {
     }
 
     pub(super) fn unmet(kind: ObjectionKind, unmet: &[Unmet]) -> Vec<Self> {
-        some_of(kind, unmet.len(), unmet.iter().map(ToString::to_string))
+        limit_objections(kind, unmet.len(), unmet.iter().map(ToString::to_string))
     }
 
     /// Creates the objection to expectations without agents or paths, which have no effect.
     pub(super) fn empty(kind: ObjectionKind) -> Self {
-        Self::new(kind, format!("{} has no agents or no paths: pass at least one of each", named(kind)))
+        Self::new(kind, format!("{} has no agents or no paths: pass at least one of each", setting_name(kind)))
     }
 
     pub(super) fn misspelled(kind: ObjectionKind, name: &str, meant: &str) -> Self {
-        let of = named(kind);
+        let of = setting_name(kind);
         Self::new(
             kind,
             format!(
@@ -119,7 +119,7 @@ impl Objection {
     pub(super) fn findings(severity: Severity, report: &Report) -> Vec<Self> {
         let findings = report.findings.iter().filter(|finding| finding.severity >= severity);
         let count = Severity::ALL.into_iter().filter(|other| *other >= severity).map(|other| report.count(other)).sum();
-        let mut objections = some_of(ObjectionKind::Finding, count, findings.clone().map(ToString::to_string));
+        let mut objections = limit_objections(ObjectionKind::Finding, count, findings.clone().map(ToString::to_string));
         for (objection, finding) in objections.iter_mut().zip(findings) {
             objection.findings = vec![finding.clone()];
         }
@@ -134,7 +134,7 @@ impl fmt::Display for Objection {
 }
 
 /// Returns the name of the setting of a gate that causes objections of this kind.
-const fn named(kind: ObjectionKind) -> &'static str {
+const fn setting_name(kind: ObjectionKind) -> &'static str {
     match kind {
         ObjectionKind::MustAllow => "must_allow",
         ObjectionKind::Guard => "a guard",
@@ -142,7 +142,7 @@ const fn named(kind: ObjectionKind) -> &'static str {
     }
 }
 
-fn some_of(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String>) -> Vec<Objection> {
+fn limit_objections(kind: ObjectionKind, count: usize, texts: impl Iterator<Item = String>) -> Vec<Objection> {
     let mut objections: Vec<_> = texts.take(SHOWN).map(|text| Objection::new(kind, text)).collect();
     if count > objections.len() {
         let more = count - objections.len();
@@ -188,7 +188,7 @@ pub(super) fn objections(
     registry: &Arc<Registry>,
 ) -> Vec<Objection> {
     let losses = PageLoss::between(accepted, robots, &list.pages, registry);
-    let Some(loss) = losses.iter().find(|loss| is_too_much(loss)) else { return Vec::new() };
+    let Some(loss) = losses.iter().find(|loss| exceeds_limits(loss)) else { return Vec::new() };
     let of_kind = |text: String| Objection::new(ObjectionKind::Pages, text);
     let share = percent(loss.lost.len(), loss.allowed.len());
     let mut objections = vec![of_kind(format!("{loss} {} ({share})", list.name))];
@@ -200,7 +200,7 @@ pub(super) fn objections(
     objections
 }
 
-fn is_too_much(loss: &PageLoss) -> bool {
+fn exceeds_limits(loss: &PageLoss) -> bool {
     let lost = loss.lost.len();
     let is_many = lost > MAX_LOST_PAGES || lost * SHARE > loss.allowed.len();
     is_many && lost >= MIN_LOST_PAGES || loss.lost.iter().any(|lost| lost.page.is_front())

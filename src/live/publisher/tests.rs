@@ -74,7 +74,7 @@ fn assert_gated(outcome: &ReloadOutcome, text: &str, stays: Option<&str>) {
 }
 
 #[test]
-fn what_an_earlier_process_accepted_is_not_written_again() {
+fn a_version_that_an_earlier_process_accepted_is_not_written_again() {
     for (text, unsaved) in [(OPEN, None), (OTHER, Some(Durability::Process))] {
         let mut publisher = publisher_with(Gate::open(), Duration::ZERO, accepted(&[OPEN]), WasLive::Current);
         assert_published(&publisher.consider(holds(text), day(2)), text);
@@ -83,7 +83,7 @@ fn what_an_earlier_process_accepted_is_not_written_again() {
 }
 
 #[test]
-fn a_candidate_is_published_once_and_unchanged_after_that() {
+fn a_candidate_is_published_once_and_reported_as_unchanged_afterwards() {
     let mut publisher = publisher();
     assert_eq!((publisher.live(), publisher.take_unsaved()), (None, None));
     assert_published(&publisher.consider(holds(OPEN), day(1)), OPEN);
@@ -95,7 +95,7 @@ fn a_candidate_is_published_once_and_unchanged_after_that() {
 }
 
 #[test]
-fn what_cannot_be_used_keeps_what_is_live() {
+fn an_unusable_candidate_keeps_the_live_version() {
     let mut publisher = publisher();
     let outcome = publisher.consider(broken(RejectionKind::Missing), day(1));
     assert!(matches!(outcome, ReloadOutcome::Kept { live: None, .. }), "{outcome:?}");
@@ -113,7 +113,7 @@ fn what_cannot_be_used_keeps_what_is_live() {
 }
 
 #[test]
-fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_as_they_are() {
+fn an_absent_robots_txt_leaves_nothing_live_and_keeps_the_accepted_versions() {
     let mut publisher = with_open();
     let _ = publisher.take_unsaved();
     let outcome = publisher.consider(Candidate::Absent { status: 404 }, day(2));
@@ -128,7 +128,7 @@ fn a_source_that_says_it_has_none_leaves_nothing_live_and_the_accepted_versions_
 }
 
 #[test]
-fn what_was_removed_before_a_restart_is_not_restored_before_the_first_fetch() {
+fn a_version_removed_before_a_restart_is_not_restored_before_the_first_fetch() {
     for (kind, restored) in [(RejectionKind::NotFetched, None), (RejectionKind::Missing, Some(hash(OPEN)))] {
         let versions = AcceptedVersions { is_absent: true, ..accepted(&[OPEN]) };
         let mut publisher = publisher_with(Gate::new(), Duration::ZERO, versions, WasLive::Current);
@@ -139,7 +139,7 @@ fn what_was_removed_before_a_restart_is_not_restored_before_the_first_fetch() {
 }
 
 #[test]
-fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
+fn a_version_that_the_gate_refuses_is_pending_until_accepted_by_its_hash() {
     let mut publisher = with_open();
     for _ in 0..2 {
         assert_gated(&publisher.consider(holds(SHUT), day(2)), SHUT, Some(OPEN));
@@ -157,7 +157,7 @@ fn what_the_gate_refuses_waits_until_it_is_accepted_by_its_hash() {
 }
 
 #[test]
-fn what_waits_is_examined_again_by_another_gate_and_forgotten_when_the_live_version_comes_back() {
+fn a_pending_version_is_checked_by_a_new_gate_and_dropped_if_the_live_version_is_offered() {
     let mut publisher = with_open();
     let _ = publisher.consider(holds(SHUT), day(1));
     let _ = publisher.take_unsaved();
@@ -171,7 +171,7 @@ fn what_waits_is_examined_again_by_another_gate_and_forgotten_when_the_live_vers
 }
 
 #[test]
-fn a_rollback_goes_back_and_what_was_left_waits_until_the_source_holds_something_else() {
+fn a_rolled_back_version_is_pending_until_it_is_accepted_or_the_source_changes() {
     let mut publisher = publisher();
     assert_eq!(publisher.roll_back(day(1)).err(), Some(NoSuchVersion::Before));
     let _ = publisher.consider(holds(OPEN), day(1));
@@ -190,7 +190,7 @@ fn a_rollback_goes_back_and_what_was_left_waits_until_the_source_holds_something
 }
 
 #[test]
-fn settings_that_are_the_same_publish_nothing() {
+fn unchanged_settings_publish_nothing() {
     let mut publisher = with_open();
     let before = rules(&publisher);
     assert!(!publisher.set_check(check::Options::default(), day(2)));
@@ -205,7 +205,7 @@ fn settings_that_are_the_same_publish_nothing() {
 }
 
 #[test]
-fn a_restart_falls_back_on_what_was_accepted_last() {
+fn a_restart_falls_back_on_the_last_accepted_version() {
     for candidate in [broken(RejectionKind::Missing), holds(SHUT)] {
         let versions = accepted(&[OTHER, OPEN]);
         let mut publisher = publisher_with(Gate::new(), Duration::ZERO, versions, WasLive::Current);
@@ -223,7 +223,7 @@ fn a_restart_falls_back_on_what_was_accepted_last() {
 }
 
 #[test]
-fn a_first_start_falls_back_on_the_baseline() {
+fn a_first_start_falls_back_on_the_baseline_of_the_gate() {
     for candidate in [broken(RejectionKind::Missing), holds(SHUT)] {
         let gate = Gate::new().baseline(RobotsTxt::parse(OPEN.as_bytes()));
         let mut publisher = publisher_with(gate, Duration::ZERO, AcceptedVersions::default(), WasLive::Current);
@@ -244,7 +244,7 @@ fn a_first_start_falls_back_on_the_baseline() {
 }
 
 #[test]
-fn what_was_live_before_a_restart_passes_the_gate_although_its_bytes_are_missing() {
+fn a_version_that_was_live_before_a_restart_passes_the_gate_without_its_saved_bytes() {
     let was_live = WasLive::Other(hash(SHUT), day(3));
     let mut publisher = publisher_with(Gate::new(), Duration::ZERO, accepted(&[OPEN]), was_live);
     assert_published(&publisher.start(holds(SHUT), day(9)).0, SHUT);
@@ -252,7 +252,7 @@ fn what_was_live_before_a_restart_passes_the_gate_although_its_bytes_are_missing
 }
 
 #[test]
-fn the_grace_ends_exactly_when_the_newest_rule_is_old_enough() {
+fn the_grace_period_ends_exactly_when_the_newest_rule_is_old_enough() {
     let nanosecond = Duration::from_nanos(1);
     for (now, is_running) in [(day(6) - nanosecond, true), (day(6), false), (day(6) + nanosecond, false)] {
         let versions = accepted(&[OPEN, OTHER]);
@@ -266,7 +266,7 @@ fn the_grace_ends_exactly_when_the_newest_rule_is_old_enough() {
 }
 
 #[test]
-fn the_grace_compiles_a_version_once() {
+fn a_version_is_compiled_only_once_for_the_grace_period() {
     let mut publisher = publisher_with(Gate::open(), 9 * DAY, AcceptedVersions::default(), WasLive::Unknown);
     let texts: Vec<String> = (1..=4).map(|number| format!("User-agent: *\nDisallow: /{number}\n")).collect();
     let mut before: Vec<(VersionHash, Arc<RuleSet>)> = Vec::new();
@@ -291,7 +291,7 @@ fn modified(publisher: &Publisher) -> Option<SystemTime> {
 }
 
 #[test]
-fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
+fn last_modified_advances_for_a_file_with_the_same_date_and_is_never_in_the_future() {
     let mut publisher = publisher();
     let _ = publisher.consider(dated(OPEN, day(5)), day(6));
     assert_eq!(modified(&publisher), Some(day(5)));
@@ -302,7 +302,7 @@ fn an_older_file_put_back_is_dated_now_and_no_date_is_in_the_future() {
 }
 
 #[test]
-fn a_restart_serves_no_version_with_an_earlier_date() {
+fn a_version_served_after_a_restart_has_no_earlier_last_modified_date() {
     let restarted = |before: &Publisher, candidate| {
         let mut publisher = publisher_with(Gate::open(), Duration::ZERO, before.versions.clone(), WasLive::Current);
         let _ = publisher.start(candidate, day(9));

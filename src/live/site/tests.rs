@@ -113,7 +113,7 @@ fn listeners_are_notified_of_a_recovery_and_of_a_requested_reload_that_changes_n
 }
 
 #[test]
-fn a_listener_may_use_the_site_that_it_is_notified_of() {
+fn a_listener_can_call_the_site_that_notifies_it_without_a_deadlock() {
     let (sender, receiver) = mpsc::channel();
     let own: Arc<std::sync::OnceLock<Weak<Site>>> = Arc::default();
     let known = own.clone();
@@ -140,7 +140,7 @@ fn a_listener_may_use_the_site_that_it_is_notified_of() {
 }
 
 #[test]
-fn a_listener_that_blocks_holds_up_no_publication() {
+fn a_blocking_listener_does_not_delay_other_publications() {
     let (sender, blocked) = mpsc::channel::<()>();
     let (release, receiver) = mpsc::channel::<()>();
     let receiver = Mutex::new(receiver);
@@ -162,7 +162,7 @@ fn a_listener_that_blocks_holds_up_no_publication() {
 }
 
 #[test]
-fn a_caller_that_drops_the_site_after_a_reload_drops_it_for_good() {
+fn a_finished_reload_keeps_no_reference_to_the_site() {
     let live = LiveRobots::text("User-agent: *\nDisallow: /a\n").open().expect("a robots.txt");
     for _ in 0..50 {
         let _ = live.reload_blocking();
@@ -171,7 +171,7 @@ fn a_caller_that_drops_the_site_after_a_reload_drops_it_for_good() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_prolongs_no_grace_and_one_that_is_right_again_begins_none() {
+fn a_clock_set_back_does_not_prolong_the_grace_period_and_restarts_it_at_most_once() {
     let (clock, grace) = (crate::live::TestClock::new(), Duration::from_secs(3 * 86400));
     let site = site(SiteSettings { clock: clock.steady(), grace, ..SiteSettings::default() });
     offer(&site, "User-agent: *\nDisallow: /a\n");

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::error::StateError;
-use super::replacement::{create_or_replace, for_owner, put, with_folder};
+use super::replacement::{create_or_replace, owner_only_options, put, with_folder};
 use crate::live::rejection::MAX_FILE;
 use crate::live::{Clock, Durability, Rejection, RejectionKind};
 
@@ -20,7 +20,7 @@ pub(super) const SWITCH: &str = "enforcement";
 
 /// Names of the files in a state directory, except the files of versions, which are named after the
 /// hash of the version.
-const OURS: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
+const OWN_FILES: [&str; 5] = ["state.json", "history.jsonl", "live", SWITCH, PROBE];
 
 /// The file system of the state directory. All access to the files of the directory goes through
 /// this type.
@@ -100,7 +100,7 @@ impl Disk {
 
     fn append_counted(&self, path: &Path, lines: &[Vec<u8>], count: &mut usize) -> io::Result<()> {
         self.reach(Access::Write, path)?;
-        let open = || at_once(for_owner()).read(true).create(true).append(true).open(path);
+        let open = || nonblocking(owner_only_options()).read(true).create(true).append(true).open(path);
         let mut file = with_folder(path, open)?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not a regular file"));
@@ -123,9 +123,9 @@ impl Disk {
         }
         for entry in self.entries(folder) {
             let name = entry.file_name();
-            let Some(process) = name.to_str().and_then(writer_of) else { continue };
+            let Some(process) = name.to_str().and_then(writer_process) else { continue };
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
-            if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_left(process, modified, began)) {
+            if metadata.is_file() && metadata.modified().is_ok_and(|modified| is_abandoned(process, modified, began)) {
                 // Errors are ignored, because a file that cannot be removed only wastes space. If
                 // the file is removed while the process that wrote it is still running, that
                 // process writes it again.
@@ -194,7 +194,7 @@ impl Disk {
     /// writing.
     pub(super) fn open_lock(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Look, path)?;
-        let open = || at_once(OpenOptions::new()).read(true).open(path);
+        let open = || nonblocking(OpenOptions::new()).read(true).open(path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 // The file is not truncated, because another process may have just created and
@@ -208,7 +208,7 @@ impl Disk {
 
     pub(super) fn open_lock_for_writing(&self, path: &Path) -> io::Result<File> {
         self.reach(Access::Write, path)?;
-        at_once(for_owner()).write(true).create(true).truncate(false).open(path)
+        nonblocking(owner_only_options()).write(true).create(true).truncate(false).open(path)
     }
 
     /// Removes a file that is no longer needed. Errors are ignored, because a file that cannot be
@@ -242,24 +242,24 @@ pub fn is_cut(file: &mut File) -> io::Result<bool> {
 }
 
 /// Returns the process ID in the name of a temporary file, `.NAME.PROCESS.ThreadId(THREAD).tmp`.
-fn writer_of(name: &str) -> Option<u32> {
+fn writer_process(name: &str) -> Option<u32> {
     let (rest, thread) = name.strip_prefix('.')?.strip_suffix(").tmp")?.rsplit_once(".ThreadId(")?;
     let (name, process) = rest.rsplit_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !is_ours(name) || !is_number(thread) || !is_number(process) {
+    if !is_own_file(name) || !is_number(thread) || !is_number(process) {
         return None;
     }
     process.parse().ok()
 }
 
-fn is_ours(name: &str) -> bool {
+fn is_own_file(name: &str) -> bool {
     let is_hash = |name: &str| name.len() == 64 && name.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    OURS.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
+    OWN_FILES.contains(&name) || name.strip_suffix(".txt").is_some_and(is_hash)
 }
 
 /// Reports whether the process that wrote a temporary file has ended. `modified` is compared with
 /// `began`, because the process ID may be reused, for example at every start of a container.
-fn is_left(process: u32, modified: SystemTime, began: SystemTime) -> bool {
+fn is_abandoned(process: u32, modified: SystemTime, began: SystemTime) -> bool {
     if process == std::process::id() {
         // 50 ms are added, because the time of a file may be a few milliseconds behind the clock.
         return modified + Duration::from_millis(50) < began;
@@ -290,7 +290,7 @@ pub(crate) fn aside(path: &Path) -> PathBuf {
 
 /// Adds options so that `open` fails on a symbolic link at the path, and does not wait for the
 /// writer of a FIFO.
-pub(super) fn at_once(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
+pub(super) fn nonblocking(#[cfg_attr(not(unix), expect(unused_mut))] mut options: OpenOptions) -> OpenOptions {
     #[cfg(unix)]
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     options
@@ -302,7 +302,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_is_written_is_for_its_owner_and_no_link_leads_elsewhere() {
+    fn state_files_are_private_to_the_owner_and_symbolic_links_are_not_followed() {
         use std::os::unix::fs::{PermissionsExt, symlink};
 
         let folder = tempfile::tempdir().expect("a folder");
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_by_processes_that_were_killed_is_removed_and_nothing_else() {
+    fn only_stale_temporary_files_are_removed_from_the_state_directory() {
         let folder = tempfile::tempdir().expect("a folder");
         let hash = "4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393";
         // The system assigns no process IDs above 2^22.
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_makes_no_folder_and_leaves_nothing() {
+    fn a_probe_creates_no_folder_and_leaves_no_file() {
         let folder = tempfile::tempdir().expect("a folder");
         let state = folder.path().join("state");
         let why = Disk::default().probe(&state).expect("there is no folder");
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_on_behind_one_that_was_cut() {
+    fn lines_are_appended_on_a_new_line_after_a_truncated_one() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("lines");
         fs::write(&path, "1\n2").expect("written");

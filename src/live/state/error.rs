@@ -173,7 +173,7 @@ pub enum ProblemKind {
 }
 
 impl ProblemKind {
-    const fn over(self) -> &'static str {
+    const fn end_message(self) -> &'static str {
         match self {
             Self::Save => "the live version is now saved in the state directory",
             Self::Switch => "the kill switch is now saved in the state directory",
@@ -243,7 +243,7 @@ impl Problems {
                 self.listeners.notify(&ProblemEvent { site, text: &shown(&now), is_over: false });
             }
             None if before.is_some() => {
-                self.listeners.notify(&ProblemEvent { site, text: kind.over(), is_over: true });
+                self.listeners.notify(&ProblemEvent { site, text: kind.end_message(), is_over: true });
             }
             _ => {}
         }

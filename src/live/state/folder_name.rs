@@ -6,7 +6,7 @@ use crate::live::VersionHash;
 
 /// Number of bytes that remain when a folder name of more than 120 bytes is cut. `%` and the first
 /// 16 hex digits of the hash of the site's name are then appended.
-const CUT: usize = 60;
+const CUT_LENGTH: usize = 60;
 
 /// Returns the folder name of a site. Lower-case letters, digits, `-`, `_`, and dots after the
 /// first byte are unchanged; all other bytes are escaped. Different sites have different folder
@@ -24,7 +24,7 @@ pub fn folder_name(site: &str) -> String {
     match name.len() {
         0 => "%".to_owned(),
         1..=120 => name,
-        _ => format!("{}%{}", &name[..CUT], VersionHash::of(site.as_bytes()).short()),
+        _ => format!("{}%{}", &name[..CUT_LENGTH], VersionHash::of(site.as_bytes()).short()),
     }
 }
 
@@ -33,7 +33,7 @@ pub fn folder_name(site: &str) -> String {
 pub(super) fn site_of_folder(name: &str) -> Option<String> {
     // A cut folder name must be recognised before decoding, because `%` and the first digits of the
     // hash could be decoded as an escaped byte.
-    if name.len() == CUT + 17 && name.as_bytes()[CUT] == b'%' {
+    if name.len() == CUT_LENGTH + 17 && name.as_bytes()[CUT_LENGTH] == b'%' {
         return None;
     }
     let mut parts = name.split('%');
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_is_a_folder_of_its_own() {
+    fn a_site_name_is_encoded_as_a_unique_folder_name() {
         for (site, name) in [
             ("shop.example.com", "shop.example.com"),
             ("Shop", "%53hop"),

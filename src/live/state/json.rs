@@ -97,7 +97,7 @@ fn listed<T>(value: &Value, now: SystemTime, state: T) -> Option<Listed<T>> {
         hash: hash(&value["hash"])?,
         origin: value["origin"].as_str()?.into(),
         modified: time(&value["modified"], now),
-        since: moment(&value["since"])?,
+        since: parse_time(&value["since"])?,
         state,
     })
 }
@@ -123,7 +123,7 @@ pub(super) fn read_entry(line: &[u8]) -> Option<HistoryEntry> {
     let text = |key: &str| value[key].as_str().map(str::to_owned);
     let findings = |at: usize| value["findings"][at].as_u64().and_then(|count| usize::try_from(count).ok());
     Some(HistoryEntry {
-        when: moment(&value["when"])?,
+        when: parse_time(&value["when"])?,
         cause: value["cause"].as_str()?.parse().ok()?,
         outcome: value["outcome"].as_str()?.parse().ok()?,
         origin: value["origin"].as_str()?.into(),
@@ -149,10 +149,10 @@ pub(super) fn millis(time: SystemTime) -> i64 {
 }
 
 pub(super) fn time(value: &Value, now: SystemTime) -> Option<SystemTime> {
-    Some(moment(value)?.min(now))
+    Some(parse_time(value)?.min(now))
 }
 
-fn moment(value: &Value) -> Option<SystemTime> {
+fn parse_time(value: &Value) -> Option<SystemTime> {
     let millis = value.as_i64()?;
     let age = Duration::from_millis(millis.unsigned_abs());
     if millis < 0 { SystemTime::UNIX_EPOCH.checked_sub(age) } else { SystemTime::UNIX_EPOCH.checked_add(age) }
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_before_1970_are_kept() {
+    fn times_before_1970_are_kept_and_future_times_become_the_current_time() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_790_000_000);
         let day = Duration::from_secs(86400);
         let before = SystemTime::UNIX_EPOCH.checked_sub(day).expect("a day");

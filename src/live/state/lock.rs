@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_waited_for_and_nothing_is_written_once_every_handle_is_dropped() {
+    fn dropping_the_last_handle_waits_for_a_running_write_and_prevents_new_writes() {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Disk::default();
         let (lock, problem) = FolderLock::take(&disk, folder.path()).expect("no other has it");
@@ -245,7 +245,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_lock_that_could_not_be_had_is_tried_again() {
+    fn a_folder_that_could_not_be_locked_is_locked_by_a_retry() {
         let folder = tempfile::tempdir().expect("a folder");
         let disk = Disk::default();
         std::os::unix::fs::symlink("elsewhere", folder.path().join(LOCK)).expect("a link");

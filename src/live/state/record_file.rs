@@ -18,7 +18,7 @@ use std::time::SystemTime;
 
 use serde_json::{Value, json};
 
-use super::disk::{Access, Disk, at_once};
+use super::disk::{Access, Disk, nonblocking};
 use super::error::StateError;
 use super::json::{millis, time};
 use crate::live::{AcceptedState, AcceptedVersions, Durability, VersionHash};
@@ -71,7 +71,7 @@ fn overwrite(path: &Path, slot: &[u8; SLOT], durability: Durability) -> io::Resu
 }
 
 pub(super) fn open(path: &Path) -> io::Result<File> {
-    at_once(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
+    nonblocking(OpenOptions::new()).read(true).write(true).open(path).map_err(|error| match error.raw_os_error() {
         // If the path is a symbolic link, `InvalidData` makes `write` replace the link. The target
         // of the link does not change.
         #[cfg(unix)]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_overwritten_in_place_and_a_cut_one_leaves_the_one_before() {
+    fn a_record_is_overwritten_in_place_and_a_damaged_one_leaves_the_previous_record() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("live");
         let now = SystemTime::now() + Duration::from_secs(1 << 32);
@@ -218,7 +218,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_in_its_place_leads_nowhere() {
+    fn a_symbolic_link_in_place_of_the_record_is_replaced_and_not_followed() {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, foreign) = (folder.path().join("live"), folder.path().join("foreign"));
         fs::write(&foreign, vec![b'x'; 2 * SLOT]).expect("written");

@@ -40,7 +40,7 @@ pub(crate) fn put(path: &Path, aside: &Path, bytes: &[u8], durability: Durabilit
 /// killed process with the same ID, it is removed first. The target of a symbolic link does not
 /// change.
 pub(super) fn create_or_replace(path: &Path) -> io::Result<File> {
-    let create = || for_owner().write(true).create_new(true).open(path);
+    let create = || owner_only_options().write(true).create_new(true).open(path);
     match create() {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => fs::remove_file(path).and_then(|()| create()),
         created => created,
@@ -58,7 +58,7 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new("."))
 }
 
-pub(super) fn for_owner() -> OpenOptions {
+pub(super) fn owner_only_options() -> OpenOptions {
     #[cfg_attr(not(unix), expect(unused_mut))]
     let mut options = OpenOptions::new();
     #[cfg(unix)]

@@ -13,7 +13,7 @@ use super::json;
 use super::lock::{FolderLock, LockHold};
 use super::record_file::LiveRecord;
 use super::switch_file::SwitchFile;
-use super::writer::{QueuePlace, StateJob, StateWriter};
+use super::writer::{QueueMembership, StateJob, StateWriter};
 use crate::live::reload::MAX_HISTORY;
 use crate::live::{AcceptedVersions, Durability, Enforcement, HistoryEntry, Mutex, Pending, Remembered, VersionHash};
 
@@ -43,10 +43,10 @@ pub(super) struct SiteStore {
     /// When the directory was opened. Older temporary files are from another process.
     began: SystemTime,
     /// The problems of the site. The stored message about an unwritten history contains only the
-    /// cause of the error; [`SiteStore::waiting`] adds the number of unwritten entries, which
-    /// changes often.
+    /// cause of the error; [`SiteStore::unwritten_message`] adds the number of unwritten entries,
+    /// which changes often.
     pub(super) problems: Problems,
-    place: Mutex<QueuePlace>,
+    membership: Mutex<QueueMembership>,
     /// The changes that are not written yet. The mutex is never locked while the disk is accessed.
     unwritten: Mutex<Unwritten>,
     /// What this process has read from the files in the folder or written to them. The mutex is
@@ -120,7 +120,7 @@ impl SiteState {
     /// Writes all changes that are not written yet, on this thread.
     pub(in crate::live) fn write(&self) {
         if !self.store.write() {
-            self.writer.call_later(self.store.clone());
+            self.writer.enqueue_retry(self.store.clone());
         }
     }
 
@@ -135,7 +135,7 @@ impl SiteState {
     pub(in crate::live) fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let written = self.store.switch.set(enforcement, &self.store.lock, &self.store.problems);
         if written.is_err() {
-            self.writer.call_later(self.store.clone());
+            self.writer.enqueue_retry(self.store.clone());
         }
         written
     }
@@ -154,7 +154,7 @@ impl SiteState {
     pub(in crate::live) fn problems(&self) -> Vec<Problem> {
         let mut problems = self.store.problems.all();
         for problem in problems.iter_mut().filter(|problem| problem.kind == ProblemKind::History) {
-            problem.text = self.store.waiting(&problem.text);
+            problem.text = self.store.unwritten_message(&problem.text);
         }
         problems
     }
@@ -174,8 +174,8 @@ impl Drop for SiteState {
 }
 
 impl StateJob for SiteStore {
-    fn place(&self) -> &Mutex<QueuePlace> {
-        &self.place
+    fn membership(&self) -> &Mutex<QueueMembership> {
+        &self.membership
     }
 
     /// Writes all changes that are not written yet. Changes that could not be written are kept for
@@ -206,10 +206,10 @@ impl StateJob for SiteStore {
         }
         if !entries.is_empty() {
             let (count, result) = self.append(&entries);
-            self.unwritten.lock().are_written(begun + count);
+            self.unwritten.lock().remove_written(begun + count);
             let cause = result.err().map(|error| error.cause.to_string());
             // Listeners are not notified if only the number of unwritten entries changes.
-            self.problems.set_shown(ProblemKind::History, cause, |cause| self.waiting(cause));
+            self.problems.set_shown(ProblemKind::History, cause, |cause| self.unwritten_message(cause));
         }
         drop(written);
         self.switch.write(&self.problems);
@@ -233,7 +233,7 @@ impl Unwritten {
 
     /// Removes the history entries before the entry with the number `end`, because these entries
     /// are now on disk.
-    fn are_written(&mut self, end: usize) {
+    fn remove_written(&mut self, end: usize) {
         while self.begun < end && self.entries.pop_front().is_some() {
             self.begun += 1;
         }
@@ -259,7 +259,7 @@ impl SiteStore {
             folder,
             began,
             problems: Problems::new(Some(site), listeners),
-            place: Mutex::default(),
+            membership: Mutex::default(),
             unwritten: Mutex::default(),
             written: Mutex::default(),
             ahead: Mutex::default(),
@@ -350,7 +350,7 @@ impl SiteStore {
         }
     }
 
-    fn waiting(&self, cause: &str) -> String {
+    fn unwritten_message(&self, cause: &str) -> String {
         let path = self.folder.join(HISTORY);
         let (count, lost) = {
             let unwritten = self.unwritten.lock();

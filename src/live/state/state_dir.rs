@@ -11,7 +11,7 @@ use super::folder_name::{folder_name, site_of_folder};
 use super::lock::{FolderLock, LockHold};
 use super::site::{SiteState, SiteStore};
 use super::switch_file::SwitchFile;
-use super::writer::{QueuePlace, StateJob, StateWriter};
+use super::writer::{QueueMembership, StateJob, StateWriter};
 use crate::live::{Enforcement, KillSwitch, Mutex, Remembered, clock};
 
 /// How long to wait for another handle to release its lock. After the application has dropped a
@@ -57,7 +57,7 @@ struct StateFolder {
     lock: Arc<FolderLock>,
     listeners: Arc<StateListeners>,
     problems: Problems,
-    place: Mutex<QueuePlace>,
+    membership: Mutex<QueueMembership>,
     switch: SwitchFile,
 }
 
@@ -109,12 +109,13 @@ impl StateDir {
         if !is_unwritable {
             switch.write(&problems);
         }
-        let (lock_of_folder, place) = (lock.clone(), Mutex::default());
-        let folder = Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, problems, place, switch });
+        let (lock_of_folder, membership) = (lock.clone(), Mutex::default());
+        let folder =
+            Arc::new(StateFolder { path, disk, lock: lock_of_folder, listeners, problems, membership, switch });
         let writer = Arc::new(writer);
         let switch = KillSwitch::standing(enforcement, folder.problems.get(ProblemKind::UnreadSwitch));
         if is_unwritable {
-            writer.call_later(folder.clone());
+            writer.enqueue_retry(folder.clone());
         }
         let hold = Arc::new(LockHold { lock, writer: writer.clone() });
         Self { root: Arc::new(StateRoot { folder, switch, writer, began, hold, sites: Mutex::default() }) }
@@ -139,10 +140,10 @@ impl StateDir {
     /// and the write is retried. If the process ends before a write succeeds, the change is lost.
     pub fn set_enforcement(&self, enforcement: Enforcement) -> Result<(), StateError> {
         let StateRoot { folder, switch, writer, .. } = &*self.root;
-        switch.turn(enforcement, None, || {
+        switch.change_position(enforcement, None, || {
             let written = folder.switch.set(enforcement, &folder.lock, &folder.problems);
             if written.is_err() {
-                writer.call_later(folder.clone());
+                writer.enqueue_retry(folder.clone());
             }
             written
         })
@@ -233,7 +234,7 @@ impl StateDir {
         // The stores are collected first, so `sites` is not locked while files are read.
         let stores: Vec<_> = sites.lock().values().filter_map(Weak::upgrade).collect();
         for store in stores {
-            store.trust_nothing();
+            store.forget_files();
             writer.call(store);
         }
         Ok(())
@@ -267,7 +268,7 @@ impl StateDir {
         let now = self.root.folder.disk.clock.now();
         let sites = self.root.sites.lock();
         let last = sites.values().filter_map(Weak::upgrade).filter_map(|store| *store.ahead.lock()).max()?;
-        let [says, has] = [now, last].map(clock::shown);
+        let [says, has] = [now, last].map(clock::format_time);
         let problem = format!(
             "the clock shows {says}, but the state directory contains entries of {has}: the clock is wrong now, or was \
              wrong when these entries were written"
@@ -333,8 +334,8 @@ impl StateDir {
 }
 
 impl StateJob for StateFolder {
-    fn place(&self) -> &Mutex<QueuePlace> {
-        &self.place
+    fn membership(&self) -> &Mutex<QueueMembership> {
+        &self.membership
     }
 
     fn write(&self) -> bool {

@@ -16,7 +16,7 @@ pub(super) struct SwitchFile {
     /// Whether the file exists and is not empty, so that it can be overwritten in place if the disk
     /// is full. This mutex is locked while the file is written, so that concurrent changes are
     /// written in order.
-    is_made: Mutex<bool>,
+    file_exists: Mutex<bool>,
     /// The position that must still be written; `None` if there is none. This mutex is never locked
     /// while the disk is accessed.
     unwritten: Mutex<Option<Enforcement>>,
@@ -24,7 +24,12 @@ pub(super) struct SwitchFile {
 
 impl SwitchFile {
     pub(super) fn new(disk: &Disk, folder: &Path) -> Self {
-        Self { disk: disk.clone(), folder: folder.to_owned(), is_made: Mutex::new(false), unwritten: Mutex::new(None) }
+        Self {
+            disk: disk.clone(),
+            folder: folder.to_owned(),
+            file_exists: Mutex::new(false),
+            unwritten: Mutex::new(None),
+        }
     }
 
     pub(super) fn unwritten(&self) -> Option<Enforcement> {
@@ -45,7 +50,7 @@ impl SwitchFile {
             *self.unwritten.lock() = Some(enforcement);
             return Err(StateError::handed_over(&self.folder));
         };
-        let _writing = self.is_made.lock();
+        let _writing = self.file_exists.lock();
         *self.unwritten.lock() = Some(enforcement);
         self.try_write(enforcement, problems)
     }
@@ -53,9 +58,9 @@ impl SwitchFile {
     /// Writes the position that could not be written before. If there is no such position, creates
     /// the file unless it exists. Returns whether everything is written.
     pub(super) fn write(&self, problems: &Problems) -> bool {
-        let mut is_made = self.is_made.lock();
+        let mut file_exists = self.file_exists.lock();
         let Some(enforcement) = self.unwritten() else {
-            *is_made = *is_made || self.disk.make_switch(&self.folder);
+            *file_exists = *file_exists || self.disk.make_switch(&self.folder);
             return true;
         };
         self.try_write(enforcement, problems).is_ok()
@@ -123,7 +128,7 @@ impl Disk {
             Ok(Some(bytes)) if !is_blank(&bytes) => true,
             // If an error prevents the file from being created now, the file is created when the
             // switch is first used.
-            Ok(_) => self.write(&path, &in_place(Enforcement::On), Durability::Process).is_ok(),
+            Ok(_) => self.write(&path, &switch_bytes(Enforcement::On), Durability::Process).is_ok(),
             // A file that cannot be read, for example because an operator has changed its
             // permissions, is not replaced here. The next write tries to read the file again.
             Err(_) => false,
@@ -139,7 +144,7 @@ fn is_blank(bytes: &[u8]) -> bool {
 
 /// Returns the bytes of a switch file with this position. The number of bytes is the same for `on`
 /// and `off`, so that the file can be overwritten in place.
-fn in_place(enforcement: Enforcement) -> [u8; 4] {
+fn switch_bytes(enforcement: Enforcement) -> [u8; 4] {
     match enforcement {
         Enforcement::On => *b"on \n",
         Enforcement::Off => *b"off\n",
@@ -151,7 +156,7 @@ fn overwrite(path: &Path, enforcement: Enforcement) -> io::Result<()> {
     if !file.metadata()?.is_file() {
         return Err(io::ErrorKind::InvalidData.into());
     }
-    let bytes = in_place(enforcement);
+    let bytes = switch_bytes(enforcement);
     file.write_all(&bytes)?;
     file.set_len(bytes.len() as u64)?;
     file.sync_data()
@@ -164,13 +169,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_switch_that_lost_its_octets_before_it_was_turned_is_on_and_is_made_anew() {
+    fn an_empty_or_zeroed_switch_file_counts_as_on_and_is_written_again() {
         let folder = tempfile::tempdir().expect("a folder");
         for lost in ["", "\0\0\0\0"] {
             fs::write(folder.path().join(SWITCH), lost).expect("written");
             assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
             assert!(Disk::default().make_switch(folder.path()));
-            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), in_place(Enforcement::On));
+            assert_eq!(fs::read(folder.path().join(SWITCH)).expect("read"), switch_bytes(Enforcement::On));
         }
         fs::remove_file(folder.path().join(SWITCH)).expect("removed");
         fs::create_dir(folder.path().join(SWITCH)).expect("a folder");
@@ -178,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_says_neither_is_off() {
+    fn a_switch_file_is_read_as_written_and_counts_as_off_if_it_is_invalid() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(Disk::default().read_switch(folder.path()), (Enforcement::On, None));
         for enforcement in [Enforcement::Off, Enforcement::On] {

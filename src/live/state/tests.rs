@@ -74,7 +74,7 @@ fn a_listener_is_notified_when_a_problem_begins_and_when_it_ends() {
 }
 
 #[test]
-fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
+fn a_state_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
     let folder = tempfile::tempdir().expect("a folder");
     let (directory, file) = (folder.path().join("state"), folder.path().join("robots.txt"));
     std::fs::write(&file, "User-agent: *\nDisallow: /a\n").expect("written");
@@ -104,7 +104,7 @@ fn a_directory_that_is_handed_over_is_written_by_one_handle_at_a_time() {
 }
 
 #[test]
-fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() {
+fn a_hanging_disk_delays_neither_the_status_nor_the_effect_of_switches_nor_other_sites() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());
     let disk =
@@ -151,7 +151,7 @@ fn a_disk_that_hangs_holds_up_neither_the_status_nor_switches_nor_other_sites() 
 }
 
 #[test]
-fn a_site_that_is_opened_on_a_disk_that_hangs_holds_up_no_other() {
+fn opening_a_site_on_a_hanging_disk_does_not_delay_opening_another_site() {
     let folder = tempfile::tempdir().expect("a folder");
     let hanging = Arc::new(Hanging::default());
     let disk = hanging.disk(|path| path.components().any(|part| part.as_os_str() == "shop"));
@@ -194,7 +194,7 @@ fn a_removal_is_read_from_the_record_if_the_state_file_could_not_be_written() {
 }
 
 #[test]
-fn the_bytes_of_a_version_are_written_once_and_again_where_they_have_to_outlive_the_machine() {
+fn the_bytes_of_a_version_are_written_once_and_again_if_a_rollback_must_sync_them() {
     let folder = tempfile::tempdir().expect("a folder");
     let files = Arc::new(AtomicUsize::new(0));
     let reached = files.clone();

@@ -18,12 +18,12 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
 
 /// Maximum number of failed jobs that are retried in one round.
-const TRIED_AT_ONCE: usize = 8;
+const MAX_RETRIED_JOBS: usize = 8;
 
 /// The files that the writer writes together: the files directly in the state directory, or the
 /// files of one site.
 pub(super) trait StateJob: Send + Sync {
-    fn place(&self) -> &Mutex<QueuePlace>;
+    fn membership(&self) -> &Mutex<QueueMembership>;
 
     /// Writes all unwritten changes. Returns whether all writes succeeded.
     fn write(&self) -> bool;
@@ -31,9 +31,9 @@ pub(super) trait StateJob: Send + Sync {
 
 /// Whether a job is in the queues `jobs` and `later`. Each queue contains a job at most once.
 #[derive(Debug, Default)]
-pub(super) struct QueuePlace {
-    is_called: bool,
-    is_later: bool,
+pub(super) struct QueueMembership {
+    is_queued: bool,
+    is_awaiting_retry: bool,
 }
 
 /// The writer of the files of one state directory. The writer's thread ends when no job is left, or
@@ -68,19 +68,19 @@ impl StateWriter {
     }
 
     pub(super) fn call(self: &Arc<Self>, job: Arc<dyn StateJob>) {
-        // The queue is locked before `is_called` is set, so that no flush runs while the job is
+        // The queue is locked before `is_queued` is set, so that no flush runs while the job is
         // marked as queued but is not in the queue yet.
         let mut queue = self.queue.lock();
-        if std::mem::replace(&mut place(&*job).is_called, true) {
+        if std::mem::replace(&mut membership(&*job).is_queued, true) {
             return;
         }
         queue.jobs.push_back(job);
         self.wake(queue);
     }
 
-    pub(super) fn call_later(self: &Arc<Self>, job: Arc<dyn StateJob>) {
+    pub(super) fn enqueue_retry(self: &Arc<Self>, job: Arc<dyn StateJob>) {
         let mut queue = self.queue.lock();
-        queue.put_later(job);
+        queue.push_retry(job);
         self.wake(queue);
     }
 
@@ -93,7 +93,7 @@ impl StateWriter {
         if later.is_empty() {
             return true;
         }
-        later.into_iter().for_each(|job| queue.call_again(job));
+        later.into_iter().for_each(|job| queue.requeue(job));
         self.wake(queue);
         self.wait(end).is_some_and(|queue| queue.later.is_empty())
     }
@@ -155,11 +155,11 @@ impl StateWriter {
     /// Retries the first few failed jobs. If one of these jobs succeeds, all other failed jobs are
     /// due immediately, because they may succeed, too.
     fn retry_some<'q>(&'q self, mut queue: MutexGuard<'q, Queue>) -> MutexGuard<'q, Queue> {
-        let (few, wait) = (TRIED_AT_ONCE.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
+        let (few, wait) = (MAX_RETRIED_JOBS.min(queue.later.len()), queue.wait.max(RETRY_FIRST));
         let tried: Vec<_> = queue.later.drain(..few).collect();
-        tried.iter().for_each(|job| queue.call_again(job.clone()));
+        tried.iter().for_each(|job| queue.requeue(job.clone()));
         queue = self.drain(queue);
-        let is_one_written = tried.iter().any(|job| !place(&**job).is_later);
+        let is_one_written = tried.iter().any(|job| !membership(&**job).is_awaiting_retry);
         queue.wait = if is_one_written { Duration::ZERO } else { (wait * 2).min(RETRY_MOST) };
         queue.due = Instant::now().checked_add(queue.wait);
         queue
@@ -169,14 +169,14 @@ impl StateWriter {
         while let Some(job) = queue.jobs.pop_front() {
             queue.is_writing = true;
             drop(queue);
-            place(&*job).is_called = false;
+            membership(&*job).is_queued = false;
             // The panic of a job is caught, so that the other jobs still run. The panic hook has
             // already reported the panic.
             let is_written = catch_unwind(AssertUnwindSafe(|| job.write())).unwrap_or(true);
             queue = self.queue.lock();
             queue.is_writing = false;
             if !is_written {
-                queue.put_later(job);
+                queue.push_retry(job);
             }
         }
         self.idle.notify_all();
@@ -189,8 +189,8 @@ impl Queue {
         self.is_writing || !self.jobs.is_empty()
     }
 
-    fn put_later(&mut self, job: Arc<dyn StateJob>) {
-        if std::mem::replace(&mut place(&*job).is_later, true) {
+    fn push_retry(&mut self, job: Arc<dyn StateJob>) {
+        if std::mem::replace(&mut membership(&*job).is_awaiting_retry, true) {
             return;
         }
         if self.later.is_empty() {
@@ -200,19 +200,19 @@ impl Queue {
         self.later.push_back(job);
     }
 
-    fn call_again(&mut self, job: Arc<dyn StateJob>) {
-        let mut place = place(&*job);
-        place.is_later = false;
-        let is_called = std::mem::replace(&mut place.is_called, true);
-        drop(place);
-        if !is_called {
+    fn requeue(&mut self, job: Arc<dyn StateJob>) {
+        let mut membership = membership(&*job);
+        membership.is_awaiting_retry = false;
+        let is_queued = std::mem::replace(&mut membership.is_queued, true);
+        drop(membership);
+        if !is_queued {
             self.jobs.push_back(job);
         }
     }
 }
 
-fn place(job: &dyn StateJob) -> MutexGuard<'_, QueuePlace> {
-    job.place().lock()
+fn membership(job: &dyn StateJob) -> MutexGuard<'_, QueueMembership> {
+    job.membership().lock()
 }
 
 #[cfg(test)]
@@ -223,14 +223,14 @@ mod tests {
 
     #[derive(Default)]
     struct Played {
-        place: Mutex<QueuePlace>,
+        membership: Mutex<QueueMembership>,
         is_writable: AtomicBool,
         tries: AtomicU32,
     }
 
     impl StateJob for Played {
-        fn place(&self) -> &Mutex<QueuePlace> {
-            &self.place
+        fn membership(&self) -> &Mutex<QueueMembership> {
+            &self.membership
         }
 
         fn write(&self) -> bool {
@@ -240,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn what_fails_is_tried_again_less_and_less_often_until_something_is_written() {
+    fn failed_writes_are_retried_with_growing_pauses_until_a_write_succeeds() {
         let (writer, jobs) = (StateWriter::stepped(), <[Arc<Played>; 2]>::default());
         let mut queue = writer.queue.lock();
-        jobs.iter().for_each(|job| queue.put_later(job.clone()));
+        jobs.iter().for_each(|job| queue.push_retry(job.clone()));
         assert_eq!((queue.later.len(), queue.wait, queue.due.is_some()), (2, RETRY_FIRST, true));
         // Both jobs fail each time. The pause grows once per round, not once per job.
         for seconds in [2, 4, 8, 16, 30, 30] {
@@ -263,29 +263,29 @@ mod tests {
         jobs[1].is_writable.store(true, Ordering::Relaxed);
         queue = writer.retry_some(queue);
         assert_eq!(queue.later.len(), 0);
-        queue.put_later(jobs[0].clone());
+        queue.push_retry(jobs[0].clone());
         assert_eq!(queue.wait, RETRY_FIRST);
     }
 
     #[test]
-    fn few_are_tried_again_at_once_and_none_stands_in_a_queue_twice() {
+    fn only_a_few_failed_writes_are_retried_per_round_and_none_runs_twice() {
         let writer = Arc::new(StateWriter::stepped());
-        let jobs: Vec<_> = (0..TRIED_AT_ONCE + 3).map(|_| Arc::new(Played::default())).collect();
+        let jobs: Vec<_> = (0..MAX_RETRIED_JOBS + 3).map(|_| Arc::new(Played::default())).collect();
         for job in jobs.iter().chain(&jobs) {
-            writer.call_later(job.clone());
+            writer.enqueue_retry(job.clone());
         }
         // The first failed job is also queued as a new job, but runs only once.
         writer.call(jobs[0].clone());
         let queue = writer.retry_some(writer.queue.lock());
-        assert_eq!((queue.jobs.len(), queue.later.len()), (0, TRIED_AT_ONCE + 3));
+        assert_eq!((queue.jobs.len(), queue.later.len()), (0, MAX_RETRIED_JOBS + 3));
         let tries: Vec<_> = jobs.iter().map(|job| job.tries.load(Ordering::Relaxed)).collect();
-        assert_eq!(tries, [[1; TRIED_AT_ONCE].as_slice(), &[0; 3]].concat());
+        assert_eq!(tries, [[1; MAX_RETRIED_JOBS].as_slice(), &[0; 3]].concat());
     }
 
     const FLUSHES: usize = 10_000;
 
     #[test]
-    fn a_flush_does_not_take_what_is_tried_again_for_written() {
+    fn a_flush_does_not_report_success_while_a_write_keeps_failing() {
         let writer = Arc::new(StateWriter::default());
         let job: Arc<dyn StateJob> = Arc::new(Played::default());
         writer.call(job.clone());

@@ -78,7 +78,7 @@ impl AcceptedVersions {
         }
         version.standing = AcceptedState::Accepted;
         self.list.push(version);
-        self.thin(grace, now);
+        self.remove_excess(grace, now);
     }
 
     pub(in crate::live) fn roll_back(&mut self) -> Option<AcceptedVersion> {
@@ -111,7 +111,7 @@ impl AcceptedVersions {
     }
 
     /// Makes an earlier version the current one. Returns whether the version was found.
-    pub(in crate::live) fn bring_back(&mut self, hash: VersionHash) -> bool {
+    pub(in crate::live) fn make_current(&mut self, hash: VersionHash) -> bool {
         let Some(at) = self.list.iter().position(|version| version.hash() == hash) else { return false };
         if self.current().is_none_or(|current| current.hash() != hash) {
             let version = self.list.remove(at);
@@ -129,7 +129,7 @@ impl AcceptedVersions {
     /// Changes acceptance dates that are in the future to `now`, because such dates would prolong
     /// the grace period. A date is in the future if the clock was set back after the acceptance.
     /// Returns whether any date was changed.
-    pub(in crate::live) fn date_until(&mut self, now: SystemTime) -> bool {
+    pub(in crate::live) fn cap_acceptance_dates(&mut self, now: SystemTime) -> bool {
         let mut ahead = self.list.iter_mut().filter(|version| version.since > now).peekable();
         let are_there = ahead.peek().is_some();
         ahead.for_each(|version| version.since = now);
@@ -145,7 +145,7 @@ impl AcceptedVersions {
     /// accepted closest to each other, so that the remaining versions are spread over the grace
     /// period. Never removes the last two accepted versions, and never a version that was rolled
     /// back.
-    fn thin(&mut self, grace: Duration, now: SystemTime) {
+    fn remove_excess(&mut self, grace: Duration, now: SystemTime) {
         loop {
             let kept: Vec<VersionHash> = self.accepted().take(2).map(|version| version.hash()).collect();
             let is_kept = |version: &AcceptedVersion| {
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollback_goes_back_one_and_what_was_rolled_back_is_held() {
+    fn a_rollback_returns_to_the_previous_version_and_holds_the_rolled_back_one() {
         let mut versions = AcceptedVersions::default();
         for number in 1..=3 {
             versions.accept(version(number), Duration::ZERO, day(number));
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forgotten_is_what_the_grace_needs_least() {
+    fn the_version_that_the_grace_period_needs_least_is_dropped_first() {
         let mut versions = AcceptedVersions::default();
         for number in 1..=30 {
             versions.accept(version(number), Duration::ZERO, day(number));

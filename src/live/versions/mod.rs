@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_read_as_it_is_written_and_by_enough_of_its_digits() {
+    fn a_hash_is_parsed_in_its_printed_form_and_as_a_prefix_of_at_least_12_digits() {
         let hash = VersionHash::of(b"User-agent: *\n");
         assert_eq!(hash.to_string().parse(), Ok(hash));
         assert_eq!(hash.hex().to_uppercase().parse(), Ok(hash));

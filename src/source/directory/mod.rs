@@ -226,7 +226,7 @@ robots_core::debug_as!(|it| DirectoryBuilder { path: it.settings.path, fallback:
 mod tests {
     #[cfg(feature = "watch")]
     #[test]
-    fn no_reader_waits_for_a_folder_that_hangs_and_neither_does_its_drop() {
+    fn reading_or_dropping_a_directory_does_not_wait_for_a_hanging_folder() {
         use std::time::Duration;
 
         use super::Directory;

@@ -178,7 +178,7 @@ impl DirectoryState {
         let listing = match list(path, fallback) {
             Ok(listing) => listing,
             Err(error) => {
-                let error = Rejection::unlisted(error, path);
+                let error = Rejection::unreadable_folder(error, path);
                 if !std::mem::replace(&mut record.is_unreadable, true) {
                     self.report(&DirectoryEvent::Unreadable { error: &error });
                 }
@@ -207,7 +207,7 @@ impl DirectoryState {
             if is_open {
                 continue;
             }
-            match rest(&path.join(name)).filter(|_| age == Age::Settled) {
+            match time_until_settled(&path.join(name)).filter(|_| age == Age::Settled) {
                 Some(rest) => wait = wait.max(Some(rest)),
                 None => come.push((host.clone(), name.clone())),
             }
@@ -256,7 +256,7 @@ impl DirectoryState {
         let builder = builder.watched_by(&settings.watcher, settings.poll);
         // Opening cannot fail, because a site whose file is unusable is opened without rules.
         let builder = if appeared { builder.opened_by(Cause::NewFile) } else { builder };
-        let live = builder.one_of_many(host).open().ok()?;
+        let live = builder.with_shared_policy(host).open().ok()?;
         Some(DirectorySite { name, live })
     }
 
@@ -299,7 +299,7 @@ impl DirectoryState {
         let snapshots = sites.iter().map(LiveRobots::snapshot).filter(|snapshot| snapshot.content.is_some());
         let idle = snapshots.map(|snapshot| {
             let mut alone = Arc::unwrap_or_clone(snapshot);
-            alone.is_one_of_many = false;
+            alone.has_shared_policy = false;
             BTreeSet::from_iter(
                 [alone.misspelled_overrides(), alone.settings_without_effect(), alone.ended_overrides()].concat(),
             )
@@ -322,8 +322,8 @@ impl DirectoryState {
 }
 
 /// Returns the time until a recently modified file may be read; `None` if it may be read now.
-fn rest(path: &Path) -> Option<Duration> {
-    file::unrest(fs::metadata(reach(path)).ok()?.modified().ok()?)
+fn time_until_settled(path: &Path) -> Option<Duration> {
+    file::time_until_complete(fs::metadata(reach(path)).ok()?.modified().ok()?)
 }
 
 const ENDING: &str = ".txt";
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_named_for_its_host() {
+    fn the_host_of_a_file_is_derived_from_the_file_name() {
         for (name, host) in [
             ("example.com.txt", "example.com"),
             ("example.com_8080.txt", "example.com:8080"),

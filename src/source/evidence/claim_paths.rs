@@ -71,10 +71,10 @@ pub(super) struct ClaimPaths {
     pub(super) problem: Mutex<Option<Arc<str>>>,
 }
 
-type PathTable = HashMap<u64, Counted, RandomState>;
+type PathTable = HashMap<u64, BreakerEntry, RandomState>;
 
 #[derive(Debug)]
-struct Counted {
+struct BreakerEntry {
     site: Box<str>,
     listener: Box<str>,
     crawler: Box<str>,
@@ -124,7 +124,7 @@ impl ClaimPaths {
         }
         let CrawlerPath { path, crawler, key } = claims;
         if let Identity::Verified(method) = identity
-            && !self.verified.is_new(self.mark(key, method, address, now))
+            && !self.verified.is_new(self.client_hash(key, method, address, now))
         {
             return identity;
         }
@@ -135,7 +135,7 @@ impl ClaimPaths {
                 identity => identity,
             };
         }
-        let counted = paths.entry(key).or_insert_with(|| Counted {
+        let counted = paths.entry(key).or_insert_with(|| BreakerEntry {
             site: path.site.into(),
             listener: path.listener.into(),
             crawler: crawler.into(),
@@ -144,7 +144,7 @@ impl ClaimPaths {
         });
         counted.used = now;
         counted.breaker.record(identity, address, now);
-        counted.breaker.applied_to(identity, now)
+        counted.breaker.effective_identity(identity, now)
     }
 
     pub(super) fn suspects(&self, now: SystemTime) -> Vec<SuspectPath> {
@@ -190,7 +190,7 @@ impl ClaimPaths {
             let breaker = PathBreaker::new(lately(verified), lately(signed));
             let key = self.of_crawler(ClaimPath { site: &site, listener: &listener }, &crawler).key;
             let used = verified.max(signed).unwrap_or(SystemTime::UNIX_EPOCH);
-            let counted = Counted { site, listener, crawler, breaker, used };
+            let counted = BreakerEntry { site, listener, crawler, breaker, used };
             if self.shard(key).insert(key, counted).is_none() {
                 self.known.fetch_add(1, Ordering::Relaxed);
             }
@@ -201,7 +201,7 @@ impl ClaimPaths {
     /// that the client is counted only once in this minute. `path` is the value of
     /// [`CrawlerPath::key`]. The hash covers only a few integers, because this function runs for
     /// every request of a crawler.
-    fn mark(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
+    fn client_hash(&self, path: u64, method: IdentityMethod, address: Option<PublicAddress>, now: SystemTime) -> u64 {
         let client = address.map_or(0, |address| bits(address.get()));
         self.hasher.hash_one((path, client, minute(now) << 2 | method as u64))
     }
@@ -227,7 +227,7 @@ impl ClaimPaths {
     }
 }
 
-impl Counted {
+impl BreakerEntry {
     fn is_verified(&self, now: SystemTime) -> bool {
         METHODS.iter().filter_map(|method| self.breaker.last_verified(*method)).any(|at| is_of_last_day(at, now))
     }
@@ -274,7 +274,7 @@ pub(super) struct VerifiedPath {
 }
 
 /// Interval at which new results are saved.
-const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
+const SAVE_INTERVAL: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(60) };
 
 /// The file that keeps the results of checks for the next start. For each claim path and crawler,
 /// the file contains the time of the last verification. For each operator of crawlers, the file
@@ -286,7 +286,7 @@ const PAUSE: Duration = if cfg!(test) { Duration::from_millis(10) } else { Durat
 pub(super) struct SavedPaths(PathBuf);
 
 #[derive(Debug, Default, Serialize)]
-struct Learned {
+struct SavedResults {
     paths: Vec<VerifiedPath>,
     proofs: Vec<ResolverProof>,
 }
@@ -300,7 +300,7 @@ impl SavedPaths {
         let paths = Arc::new(ClaimPaths::default());
         let learned = self.load(now).unwrap_or_else(|problem| {
             *paths.problem.lock() = Some(problem.into());
-            Learned::default()
+            SavedResults::default()
         });
         paths.restore(learned.paths, now);
         (paths, Arc::new(OperatorTable::new(learned.proofs)))
@@ -309,7 +309,7 @@ impl SavedPaths {
     /// Returns the saved results, except for times in the future, which were saved with a wrong
     /// clock. If the file contains such a time, also removes the file, because the time would seem
     /// valid later.
-    fn load(&self, now: SystemTime) -> Result<Learned, String> {
+    fn load(&self, now: SystemTime) -> Result<SavedResults, String> {
         let mut learned = self.read()?;
         let known = learned.paths.len();
         learned.paths.retain(|path| path.verified.max(path.signed) <= Some(second(now + CLOCK_STEP)));
@@ -320,21 +320,21 @@ impl SavedPaths {
     }
 
     /// Reads the file. Returns no results if the file does not exist.
-    fn read(&self) -> Result<Learned, String> {
-        let Some(value) = read_json(&self.0)? else { return Ok(Learned::default()) };
+    fn read(&self) -> Result<SavedResults, String> {
+        let Some(value) = read_json(&self.0)? else { return Ok(SavedResults::default()) };
         let paths = value.get("paths").and_then(Value::as_array);
         let paths = paths.ok_or_else(|| format!("{}: `paths` is missing", self.0.display()))?;
         let proofs = value.get("proofs").and_then(Value::as_array);
-        Ok(Learned { paths: each(paths), proofs: each(proofs.into_iter().flatten()) })
+        Ok(SavedResults { paths: parse_valid(paths), proofs: parse_valid(proofs.into_iter().flatten()) })
     }
 
-    /// Saves the results at intervals of [`PAUSE`] if they have changed. Returns only if saving
-    /// panics.
+    /// Saves the results at intervals of [`SAVE_INTERVAL`] if they have changed. Returns only if
+    /// saving panics.
     pub(super) async fn keep(self, paths: Arc<ClaimPaths>, operators: Arc<OperatorTable>, clock: Clock) {
         let mut last = String::new();
         loop {
-            tokio::time::sleep(PAUSE).await;
-            let text = Learned { paths: paths.verified_paths(clock.now()), proofs: operators.proofs() }.written();
+            tokio::time::sleep(SAVE_INTERVAL).await;
+            let text = SavedResults { paths: paths.verified_paths(clock.now()), proofs: operators.proofs() }.written();
             if text == last || text.is_empty() {
                 continue;
             }
@@ -353,7 +353,7 @@ impl SavedPaths {
     }
 }
 
-impl Learned {
+impl SavedResults {
     /// Returns the JSON to write. If there are no results, the string is empty, and the caller does
     /// not change the file.
     fn written(&self) -> String {
@@ -363,7 +363,7 @@ impl Learned {
 }
 
 /// Parses the values. Skips invalid values.
-fn each<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
+fn parse_valid<'v, T: Deserialize<'v>>(values: impl IntoIterator<Item = &'v Value>) -> Vec<T> {
     values.into_iter().filter_map(|value| T::deserialize(value).ok()).collect()
 }
 
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_refutes_once_its_crawler_was_verified_on_it() {
+    fn a_claim_is_refuted_on_a_path_only_after_the_crawler_was_verified_on_that_path() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
         let judge = |site, crawler, identity| {
             paths.judge(paths.of_crawler(path(site), crawler), identity, address([9, 9, 9, 9]), now)
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_that_are_made_up_neither_block_nor_displace_those_that_verify() {
+    fn paths_of_invented_claims_neither_block_nor_displace_paths_of_verified_claims() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
         let judge = |site: &str, identity, now| {
             paths.judge(paths.of_crawler(path(site), "Googlebot"), identity, address([9, 9, 9, 9]), now)
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn on_more_paths_than_there_are_breakers_for_nothing_is_refuted() {
+    fn no_claim_is_refuted_on_paths_beyond_the_maximum_number_of_breakers() {
         let (paths, now) = (ClaimPaths::default(), SystemTime::now());
         for number in 0..=MAX_PATHS {
             let site = number.to_string();

@@ -71,11 +71,11 @@ pub(super) struct Generations<K, V> {
     /// Maximum number of entries in one generation of a shard.
     most: usize,
     hasher: RandomState,
-    place: PlaceOf<K>,
+    place: ShardOf<K>,
 }
 
 /// A function that selects the shard of a key. A new key displaces only keys of the same shard.
-type PlaceOf<K> = fn(&RandomState, &K) -> u64;
+type ShardOf<K> = fn(&RandomState, &K) -> u64;
 
 #[derive(Debug)]
 struct Shard<K, V> {
@@ -88,7 +88,7 @@ impl<K: Hash + Eq + Clone, V: Clone> Generations<K, V> {
         Self::in_parts(most, SHARDS, |hasher, key| hasher.hash_one(key))
     }
 
-    pub(super) fn in_parts(most: usize, parts: usize, place: PlaceOf<K>) -> Self {
+    pub(super) fn in_parts(most: usize, parts: usize, place: ShardOf<K>) -> Self {
         let shard = || Mutex::new(Shard { younger: HashMap::default(), older: HashMap::default() });
         Self {
             shards: std::iter::repeat_with(shard).take(parts).collect(),
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bound_holds_and_what_is_used_stays() {
+    fn a_full_map_stays_within_its_limit_and_keeps_entries_that_are_used() {
         let map: Generations<u32, u32> = Generations::new(1_024);
         map.insert(7, 70);
         for key in 1_000..100_000 {

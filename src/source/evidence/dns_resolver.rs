@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn fifty_questions_leave_in_a_second() {
+    async fn dns_queries_are_limited_to_fifty_per_second_even_after_a_pause() {
         let (gate, start) = (question_gate(PACE), time::Instant::now());
         for _ in 0..=100 {
             gate.lock().await.tick().await;

@@ -230,7 +230,7 @@ fn check_use(registry: &Registry) -> Result<(), String> {
     if rows > MAX_CRAWLERS {
         return Err(format!("the registry has {rows} crawlers, but at most {MAX_CRAWLERS} are allowed"));
     }
-    registry.crawlers().try_for_each(row)?;
+    registry.crawlers().try_for_each(check_crawler)?;
     VerificationPlan::of(registry, &[]).map_err(|error| error.to_string())?;
     let recognizer = Recognizer::new(Arc::new(registry.clone()), &RobotsTxt::parse(&b""[..]));
     for browser in BROWSERS {
@@ -241,7 +241,7 @@ fn check_use(registry: &Registry) -> Result<(), String> {
     Ok(())
 }
 
-fn row(crawler: &Crawler) -> Result<(), String> {
+fn check_crawler(crawler: &Crawler) -> Result<(), String> {
     let name = &crawler.name;
     let Crawler { header_names, requires, ranges, reverse_dns, examples, signature, source, .. } = crawler;
     let texts = [name, &crawler.operator].into_iter();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_fetched_daily_and_not_more_than_hourly_and_keys_hourly() {
+    fn lists_are_fetched_daily_or_at_most_hourly_and_keys_hourly_or_at_most_every_five_minutes() {
         let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3600));
         assert_eq!(interval::<RangeList>(""), 24 * hour);
         assert_eq!(interval::<RangeList>("max-age=1"), hour);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_builtin_registry_could_be_published() {
+    fn the_builtin_registry_passes_the_checks_for_a_fetched_registry() {
         assert_eq!(check_use(Registry::builtin()), Ok(()));
         assert_eq!(
             wrong(|row| Crawler {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_no_name_has_are_refused() {
+    fn a_fetched_registry_with_invalid_or_oversized_values_is_refused() {
         for (wrong, want) in [
             (wrong(|row| Crawler { operator: "a\u{1b}[2Jb".into(), ..row }), "which cannot be displayed"),
             (wrong(|row| Crawler { operator: "a\nb".into(), ..row }), "'\\n', which cannot be displayed"),
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_with_its_line() {
+    fn a_document_that_is_not_utf_8_is_refused_with_the_line_number() {
         assert_eq!(check_text(b"# one\n# \xff\n"), Err("line 2 is not UTF-8".to_owned()));
         assert!(check_text(b"\n<!DOCTYPE html>").is_err() && check_text(b"# rows\n").is_ok());
     }
@@ -366,7 +366,7 @@ mod tests {
     const GPTBOT: &str = "https://openai.com/gptbot.json";
 
     #[test]
-    fn what_was_saved_counts_before_the_operators_copy_and_the_embedded_one() {
+    fn a_saved_list_is_preferred_to_the_operators_file_and_the_embedded_list() {
         let folder = tempfile::tempdir().expect("a folder");
         let lists = folder.path();
         let own = folder.path().join("own.txt");
@@ -396,7 +396,7 @@ mod tests {
     const URL: &str = "https://lists.test/one.json";
 
     #[test]
-    fn what_was_saved_is_read_with_its_date() {
+    fn a_saved_list_is_read_with_the_date_of_its_confirmation() {
         let folder = tempfile::tempdir().expect("a folder");
         let lists = folder.path().join("evidence");
         let documents = SavedDocuments::new(lists.clone());

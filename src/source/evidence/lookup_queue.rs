@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_takes_four_look_ups_and_a_site_of_networks_eight() {
+    fn a_narrow_network_gets_at_most_four_concurrent_lookups_and_a_wide_one_eight() {
         for (flood, most) in [
             ((0..1_000).map(|host| v6(1, 1, host)).collect::<Vec<_>>(), MAX_NARROW_LOOKUPS),
             ((0..=255).map(|host| v4(1, host)).collect(), MAX_NARROW_LOOKUPS),
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_among_others_of_its_site_comes_before_a_full_one() {
+    fn an_address_of_a_new_network_is_looked_up_before_more_addresses_of_a_flooding_one() {
         let queue = LookupQueue::new();
         (0..QUEUE as u64).for_each(|host| assert_eq!(push(&queue, v6(1, 1, host)), None));
         assert_eq!(push(&queue, v6(1, 2, 1)), Some(v6(1, 1, QUEUE as u64 - 1)));
@@ -248,7 +248,7 @@ mod tests {
 
     /// If the waiting addresses are in many networks, they may use all concurrent lookups.
     #[test]
-    fn as_many_networks_as_there_are_places_take_all() {
+    fn addresses_of_many_networks_may_use_all_concurrent_lookups() {
         let queue = LookupQueue::new();
         (0..QUEUE as u16).for_each(|site| assert_eq!(push(&queue, v6(site, 1, 1)), None));
         assert_eq!(push(&queue, v4(1, 1)), Some(v4(1, 1)));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_new_once_and_again_after_another_in_its_slot() {
+    fn a_mark_is_new_until_stored_and_again_after_another_mark_takes_its_slot() {
         let marks = RecentMarks::default();
         for mark in [0, 7 << 51, u64::MAX, 9 << 51 | 2] {
             assert_eq!((marks.is_new(mark), marks.is_new(mark)), (true, false), "{mark}");

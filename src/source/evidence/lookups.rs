@@ -18,19 +18,19 @@ use crate::live::{Clock, Mutex};
 
 /// How long the result for a verified address is stored at least. The result is stored longer if
 /// its DNS records are valid longer.
-const VERIFIED_LEAST: Duration = Duration::from_secs(60 * 60);
+const MIN_VERIFIED_TTL: Duration = Duration::from_secs(60 * 60);
 /// How long the result for a verified address is stored at most.
-const VERIFIED_MOST: Duration = Duration::from_secs(24 * 60 * 60);
+const MAX_VERIFIED_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the result of a failed check is stored.
-const FAILED: Duration = Duration::from_secs(60 * 60);
+const FAILED_TTL: Duration = Duration::from_secs(60 * 60);
 /// How long an undecided result is stored.
-const UNDECIDED: Duration = Duration::from_secs(60);
+const UNDECIDED_TTL: Duration = Duration::from_secs(60);
 
 /// How long a lookup may be pending before the same address can be looked up again.
-const PENDING_MOST: Duration = Duration::from_secs(60);
+const MAX_PENDING: Duration = Duration::from_secs(60);
 
 /// How long after its last response the resolver counts as reachable, even if later queries fail.
-const ANSWERS: Duration = Duration::from_secs(60 * 60);
+const ANSWER_VALIDITY: Duration = Duration::from_secs(60 * 60);
 
 /// Minimum time between two test lookups for one operator, in seconds. A test lookup repeats the
 /// lookup of a verified address, to find out whether the resolver answers.
@@ -143,7 +143,7 @@ impl Lookups {
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
         // The entry is stored before the address is added to the queue, so that another request
         // from this address does not add it again.
-        self.known.insert(key, Known::pending(now + PENDING_MOST, was_verified));
+        self.known.insert(key, Known::pending(now + MAX_PENDING, was_verified));
         let has_room = self.enqueue(address, names);
         MethodOutcome::Undecided(if has_room { UndecidedReason::Pending } else { UndecidedReason::Busy })
     }
@@ -188,10 +188,11 @@ impl Lookups {
     }
 
     /// Reports whether the resolver answers queries; `None` if no query was sent. Failures within
-    /// [`ANSWERS`] after the last answer are ignored, because a single response may be lost.
+    /// [`ANSWER_VALIDITY`] after the last answer are ignored, because a single response may be
+    /// lost.
     pub(super) fn is_answered(&self) -> Option<bool> {
         let [answered, failed] = [&self.answered, &self.failed].map(|at| at.load(Ordering::Relaxed));
-        let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWERS.as_secs();
+        let answers = || answered > 0 && failed.saturating_sub(answered) <= ANSWER_VALIDITY.as_secs();
         (answered.max(failed) > 0).then(answers)
     }
 
@@ -200,10 +201,10 @@ impl Lookups {
         let kept = match outcome {
             MethodOutcome::Verified => {
                 lookup.names.verified(lookup.address, now);
-                holds.clamp(VERIFIED_LEAST, VERIFIED_MOST)
+                holds.clamp(MIN_VERIFIED_TTL, MAX_VERIFIED_TTL)
             }
-            MethodOutcome::Failed(_) => FAILED,
-            MethodOutcome::Undecided(_) => UNDECIDED,
+            MethodOutcome::Failed(_) => FAILED_TTL,
+            MethodOutcome::Undecided(_) => UNDECIDED_TTL,
         };
         let key = (lookup.address, lookup.names.number);
         let was_verified = self.known.get(&key).is_some_and(|known| known.was_verified);
@@ -221,7 +222,7 @@ impl Lookups {
 /// Reports whether a result that expires at `until` is still valid. Returns `false` if `until` is
 /// too far in the future, because this happens only if the clock was set back.
 fn holds(until: SystemTime, now: SystemTime) -> bool {
-    until.duration_since(now).is_ok_and(|rest| rest <= VERIFIED_MOST)
+    until.duration_since(now).is_ok_and(|rest| rest <= MAX_VERIFIED_TTL)
 }
 
 /// Maximum number of stored results for verified addresses.
@@ -303,7 +304,7 @@ mod tests {
     use crate::agent::Refutation;
 
     #[test]
-    fn a_name_that_verifies_no_more_is_other_evidence() {
+    fn the_evidence_version_changes_when_a_verified_name_fails() {
         let version = EvidenceVersion::default();
         let lookups = Lookups::new(Clock::default(), version.clone());
         let address = PublicAddress::of("8.8.8.8".parse().ok(), |_| false).expect("a public address");
@@ -320,7 +321,7 @@ mod tests {
     /// When the result for an address has expired, the address is looked up again: immediately, or
     /// later if the queue is full.
     #[test]
-    fn a_name_that_is_looked_up_again_and_verifies_no_more_is_other_evidence() {
+    fn the_evidence_version_changes_when_an_expired_verified_name_fails_a_new_lookup() {
         let version = EvidenceVersion::default();
         let clock = Clock::default();
         let lookups = Lookups::new(clock.clone(), version.clone());
@@ -333,7 +334,7 @@ mod tests {
         let lookup = next(&lookups).expect("it is looked up");
         lookups.conclude(&lookup, MethodOutcome::Verified, Duration::ZERO);
         assert_eq!(lookups.outcome(address, &names, now), MethodOutcome::Verified);
-        let later = now + VERIFIED_LEAST * 2;
+        let later = now + MIN_VERIFIED_TTL * 2;
         while lookups.enqueue(address, &names) {}
         assert_eq!(lookups.outcome(address, &names, later), MethodOutcome::Undecided(UndecidedReason::Busy));
         while next(&lookups).is_some() {}
@@ -388,7 +389,7 @@ mod tests {
 
     /// Simulates an hour with 50 lookups per second, all for one /48.
     #[test]
-    fn a_network_full_of_addresses_displaces_no_name_that_verified_and_few_others() {
+    fn a_flood_from_one_network_displaces_no_verified_names_and_few_others() {
         let names = KnownNames::default();
         let failed = MethodOutcome::Failed(Refutation::NoName);
         let outcome = |outcome, was_verified| Known {

@@ -17,7 +17,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const CLOCK_STEP: Duration = Duration::from_secs(10 * 60);
 
 /// Minimum number of refuted requests in the last hour that can make a path suspect.
-const FEW: u32 = 10;
+const MIN_REFUTED_REQUESTS: u32 = 10;
 
 /// Counts the results of checks for one crawler on one claim path (a site and a listener). Decides
 /// whether this path is suspect. On a suspect path, claims are not refuted.
@@ -64,12 +64,12 @@ impl PathBreaker {
     /// Creates a breaker without counts. `last_verified` and `last_signed` are the times when an
     /// earlier process last verified the crawler on this path, by its address and by a signature.
     pub(super) fn new(last_verified: Option<SystemTime>, last_signed: Option<SystemTime>) -> Self {
-        let of_time = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
-        Self { methods: [last_verified, last_signed].map(of_time), current: 0 }
+        let method_breaker = |last_verified| MethodBreaker { last_verified, ..MethodBreaker::default() };
+        Self { methods: [last_verified, last_signed].map(method_breaker), current: 0 }
     }
 
     /// Counts the result of checking the sender of a request. Call this function before
-    /// [`applied_to`](Self::applied_to).
+    /// [`effective_identity`](Self::effective_identity).
     pub(super) fn record(&mut self, identity: Identity, address: Option<PublicAddress>, now: SystemTime) {
         let Some(method) = identity.method() else { return };
         self.advance_to(now);
@@ -100,7 +100,7 @@ impl PathBreaker {
 
     /// Returns the identity to use: while the path is suspect, a refuted identity becomes
     /// undecided.
-    pub(super) fn applied_to(&self, identity: Identity, now: SystemTime) -> Identity {
+    pub(super) fn effective_identity(&self, identity: Identity, now: SystemTime) -> Identity {
         match identity {
             Identity::Refuted(refutation) if self.is_suspect(refutation.method(), now) => {
                 Identity::Undecided(UndecidedReason::SuspectPath)
@@ -148,7 +148,7 @@ fn place(method: IdentityMethod) -> usize {
 impl MethodBreaker {
     fn verified(&mut self, client: IpAddr, now: SystemTime) {
         self.last_verified = Some(now);
-        self.verified.see(client);
+        self.verified.mark_seen(client);
         if self.open_since.is_some_and(|since| self.is_over(since, now)) {
             self.open_since = None;
         }
@@ -156,7 +156,7 @@ impl MethodBreaker {
 
     fn refuted(&mut self, client: IpAddr, now: SystemTime) {
         self.refuted_requests[0] = self.refuted_requests[0].saturating_add(1);
-        self.refuted.see(client);
+        self.refuted.mark_seen(client);
         match self.open_since {
             None if self.has_jumped() => self.open_since = Some(now),
             Some(since) if self.is_over(since, now) => self.open_since = None,
@@ -165,11 +165,12 @@ impl MethodBreaker {
     }
 
     /// Reports whether the refuted clients outnumbered the verified clients in the last hour, but
-    /// not in the day before that hour. Returns `false` for fewer than [`FEW`] refuted requests.
+    /// not in the day before that hour. Returns `false` for fewer than [`MIN_REFUTED_REQUESTS`]
+    /// refuted requests.
     fn has_jumped(&self) -> bool {
         let requests = self.refuted_requests.iter().fold(0_u32, |sum, count| sum.saturating_add(*count));
         let was_so = || self.refuted.in_the_day_before() > self.verified.in_the_day_before();
-        self.is_above_half() && requests >= FEW && !was_so()
+        self.is_above_half() && requests >= MIN_REFUTED_REQUESTS && !was_so()
     }
 
     fn is_above_half(&self) -> bool {
@@ -214,7 +215,7 @@ const HOUR: u128 = (1 << SLOTS_OF_AN_HOUR) - 1;
 impl RecentAddresses {
     /// Records that an address was seen in the current slot. A new address is ignored if the
     /// maximum number of addresses were already seen in the last hour.
-    fn see(&mut self, address: IpAddr) {
+    fn mark_seen(&mut self, address: IpAddr) {
         if let Some(slots) = self.seen.get_mut(&address) {
             self.in_hour += usize::from(!slots.is_in_hour());
             slots.0 |= 1;
@@ -301,34 +302,34 @@ mod tests {
             for number in 0..count {
                 self.0.record(identity, address(number), at(minute));
             }
-            self.0.applied_to(identity, at(minute))
+            self.0.effective_identity(identity, at(minute))
         }
     }
 
     #[test]
-    fn nothing_is_refuted_before_something_verified_or_a_day_after_it() {
+    fn a_claim_is_refuted_only_within_a_day_after_the_crawler_was_verified() {
         let mut path = Path::new();
         assert_eq!(path.requests(REFUTED, 3, 0), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 1, 1), VERIFIED);
-        assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
-        assert_eq!(path.0.applied_to(REFUTED, at(24 * 60)), REFUTED);
-        assert_eq!(path.0.applied_to(REFUTED, at(24 * 60 + 1)), SUSPECT);
+        assert_eq!(path.0.effective_identity(REFUTED, at(1)), REFUTED);
+        assert_eq!(path.0.effective_identity(REFUTED, at(24 * 60)), REFUTED);
+        assert_eq!(path.0.effective_identity(REFUTED, at(24 * 60 + 1)), SUSPECT);
         let earlier = PathBreaker::new(Some(at(0)), None);
-        assert_eq!(earlier.applied_to(REFUTED, at(60)), REFUTED);
-        assert_eq!(earlier.applied_to(REFUTED, at(24 * 60)), SUSPECT);
+        assert_eq!(earlier.effective_identity(REFUTED, at(60)), REFUTED);
+        assert_eq!(earlier.effective_identity(REFUTED, at(24 * 60)), SUSPECT);
     }
 
     #[test]
-    fn what_is_not_refuted_stays_what_it_is() {
+    fn the_breaker_changes_only_refuted_identities() {
         let breaker = PathBreaker::default();
         let stale = Identity::Undecided(UndecidedReason::Stale);
         for identity in [VERIFIED, stale, Identity::Unverifiable, Identity::Unclaimed] {
-            assert_eq!(breaker.applied_to(identity, at(0)), identity);
+            assert_eq!(breaker.effective_identity(identity, at(0)), identity);
         }
     }
 
     #[test]
-    fn a_share_that_jumps_above_one_half_opens_it() {
+    fn the_breaker_opens_when_the_share_of_refuted_addresses_rises_above_half() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 0);
         // With 20 refuted addresses among 40, the breaker is closed. The next refuted address opens
@@ -339,13 +340,13 @@ mod tests {
         // is verified.
         assert_eq!(path.requests(REFUTED, 5, 90), SUSPECT);
         assert_eq!(path.requests(VERIFIED, 4, 91), VERIFIED);
-        assert_eq!(path.0.applied_to(REFUTED, at(91)), SUSPECT);
+        assert_eq!(path.0.effective_identity(REFUTED, at(91)), SUSPECT);
         path.requests(VERIFIED, 5, 91);
-        assert_eq!(path.0.applied_to(REFUTED, at(91)), REFUTED);
+        assert_eq!(path.0.effective_identity(REFUTED, at(91)), REFUTED);
     }
 
     #[test]
-    fn an_unlisted_proxy_that_takes_all_requests_over_is_noticed_within_the_hour() {
+    fn the_breaker_opens_within_an_hour_after_an_unlisted_proxy_takes_over_all_requests() {
         let mut path = Path::new();
         for hour in 0..24 {
             path.requests(VERIFIED, 30, hour * 60);
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn one_impostor_cannot_open_it() {
+    fn one_impostor_cannot_open_the_breaker() {
         let mut path = Path::new();
         path.requests(VERIFIED, 1, 0);
         for minute in 0..59 {
@@ -380,12 +381,12 @@ mod tests {
                 let client = PublicAddress::of(Some(client), |_| false).expect("public");
                 path.0.record(REFUTED, Some(client), at(1));
             }
-            assert_eq!(path.0.applied_to(REFUTED, at(1)), REFUTED);
+            assert_eq!(path.0.effective_identity(REFUTED, at(1)), REFUTED);
         }
     }
 
     #[test]
-    fn few_requests_do_not_open_it() {
+    fn the_breaker_opens_only_after_ten_refuted_requests() {
         let mut path = Path::new();
         path.requests(VERIFIED, 1, 0);
         assert_eq!(path.requests(REFUTED, 9, 5), REFUTED);
@@ -393,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_with_many_impostors_refutes_them_after_a_day() {
+    fn the_breaker_closes_after_a_day_of_many_impostors_if_the_crawler_is_still_verified() {
         let mut path = Path::new();
         path.requests(VERIFIED, 2, 0);
         path.requests(REFUTED, 60, 0);
@@ -407,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_forgets_what_was_counted_by_it() {
+    fn setting_the_clock_back_by_a_day_discards_the_earlier_counts() {
         let mut path = Path::new();
         path.requests(VERIFIED, 20, 48 * 60);
         assert_eq!(path.requests(REFUTED, 1, 48 * 60 - 1), REFUTED);
@@ -417,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_comes_all_day_counts_once() {
+    fn an_address_that_sends_requests_all_day_counts_once() {
         let mut path = Path::new();
         path.requests(REFUTED, 5, 0);
         for minute in (0..=23 * 60).step_by(10) {
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_and_signatures_say_nothing_about_each_other() {
+    fn checks_of_addresses_and_of_signatures_are_counted_separately() {
         let signed = Identity::Verified(IdentityMethod::Signature);
         let forged = Identity::Refuted(Refutation::BadSignature);
         let mut path = Path::new();
@@ -447,8 +448,8 @@ mod tests {
     }
 
     #[test]
-    fn a_time_ahead_of_the_clock_proves_nothing() {
-        let refuted = |last: u64, now| PathBreaker::new(Some(at(last)), None).applied_to(REFUTED, at(now));
+    fn a_verification_time_more_than_ten_minutes_in_the_future_is_ignored() {
+        let refuted = |last: u64, now| PathBreaker::new(Some(at(last)), None).effective_identity(REFUTED, at(now));
         assert_eq!(refuted(10, 0), REFUTED);
         assert_eq!(refuted(11, 0), SUSPECT);
         assert_eq!(refuted(24 * 60, 0), SUSPECT);
@@ -456,7 +457,7 @@ mod tests {
 
     /// The clock jumps forward by a day in one case, and back by a day in the other.
     #[test]
-    fn a_clock_that_is_off_by_a_day_refutes_nothing_until_the_crawler_verifies() {
+    fn no_claim_is_refuted_after_the_clock_jumps_by_a_day() {
         for (before, after) in [(48 * 60, 72 * 60), (48 * 60, 24 * 60)] {
             for identity in
                 [REFUTED, Identity::Refuted(Refutation::Expired), Identity::Refuted(Refutation::CreatedInFuture)]
@@ -472,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_bounded() {
+    fn the_number_of_stored_addresses_and_reported_networks_is_limited() {
         let mut path = Path::new();
         path.requests(REFUTED, 1_000, 0);
         path.requests(VERIFIED, 1_000, 0);
@@ -489,11 +490,11 @@ mod tests {
     fn an_address_counts_once_in_each_window() {
         let mut recent = RecentAddresses::default();
         for _ in 0..SLOTS_OF_A_DAY {
-            recent.see(ip(1));
-            recent.see(ip(1));
+            recent.mark_seen(ip(1));
+            recent.mark_seen(ip(1));
             recent.advance(1);
         }
-        recent.see(ip(2));
+        recent.mark_seen(ip(2));
         assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (2, 1));
         recent.advance(SLOTS_OF_AN_HOUR - 1);
         assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (1, 1));
@@ -507,19 +508,19 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_with_many_addresses_leaves_the_day_before_as_it_was() {
+    fn an_hour_with_many_addresses_does_not_displace_the_addresses_of_the_day_before() {
         let mut recent = RecentAddresses::default();
         for number in 0..60 {
-            recent.see(ip(number));
+            recent.mark_seen(ip(number));
         }
         recent.advance(SLOTS_OF_AN_HOUR);
         for number in 100..1_000 {
-            recent.see(ip(number));
+            recent.mark_seen(ip(number));
         }
         assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MAX_ADDRESSES, 60));
         recent.advance(SLOTS_OF_AN_HOUR);
         for number in 2_000..3_000 {
-            recent.see(ip(number));
+            recent.mark_seen(ip(number));
         }
         assert_eq!((recent.in_the_hour(), recent.in_the_day_before()), (MAX_ADDRESSES, MAX_ADDRESSES));
         assert!(recent.seen.len() <= 2 * MAX_ADDRESSES);

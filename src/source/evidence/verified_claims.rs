@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_is_found_by_all_of_its_key() {
+    fn a_verified_claim_is_found_only_if_every_part_of_its_key_matches() {
         let claims = VerifiedClaims::default();
         let noted = key(7, [9, 9, 9, 9], 100, 3);
         assert_eq!(claims.find(&noted), None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn no_reader_sees_half_of_a_claim() {
+    fn no_reader_sees_a_partly_written_claim() {
         let slot = Slot::default();
         let is_over = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -23,7 +23,7 @@ use crate::identity::{
 };
 use crate::live::Mutex;
 use crate::source::fetch::{FetchUrl, FetcherTask, without_secrets};
-use crate::source::follow::{DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following, Held};
+use crate::source::follow::{CurrentCopy, DocumentStatus, FollowBuilder, FollowError, FollowedDocument, Following};
 
 /// Keeps the evidence about crawlers up to date, and uses the evidence to verify or refute the
 /// claims of requests.
@@ -82,9 +82,10 @@ pub(super) struct Configured {
 }
 
 impl Configured {
-    fn unnamed<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
-        let mut unnamed: Vec<_> = self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
-        unnamed.sort();
+    fn copies_without_effect<'u>(&self, urls: impl Iterator<Item = &'u String> + Clone) -> Vec<String> {
+        let mut copies_without_effect: Vec<_> =
+            self.copies.keys().filter(|url| !urls.clone().any(|known| known == *url)).collect();
+        copies_without_effect.sort();
         let line = |url: &String| {
             let near = urls.clone().map(|known| (damerau_levenshtein(url, known), known)).min();
             let near = near.filter(|(distance, known)| *distance <= known.len() / 4);
@@ -95,7 +96,7 @@ impl Configured {
                 "the copy of the list {url:?} has no effect, because no crawler in the registry has this URL{meant}"
             )
         };
-        unnamed.into_iter().map(line).collect()
+        copies_without_effect.into_iter().map(line).collect()
     }
 }
 
@@ -228,11 +229,11 @@ impl Verifier {
 
     /// Requests a new fetch of every list. Each list is nevertheless fetched at most once an hour.
     pub fn refresh(&self) {
-        self.inner.lists.lock().values().for_each(|list| list.want());
+        self.inner.lists.lock().values().for_each(|list| list.request_copy());
     }
 
     /// Waits until the next lookup ends. Never completes if lookups are disabled.
-    pub(crate) async fn looked_up(&self) {
+    pub(crate) async fn lookup_ended(&self) {
         match &self.inner.lookups {
             Some(lookups) => lookups.ended.notified().await,
             None => std::future::pending().await,
@@ -244,7 +245,10 @@ impl Verifier {
         let evidence = &*self.inner;
         let (lists, unnamed_lists): (Vec<_>, _) = {
             let lists = evidence.lists.lock();
-            (lists.values().map(FollowedDocument::status).collect(), evidence.configured.unnamed(lists.keys()))
+            (
+                lists.values().map(FollowedDocument::status).collect(),
+                evidence.configured.copies_without_effect(lists.keys()),
+            )
         };
         let lookups = evidence.lookups.as_ref();
         let now = evidence.following.clock.now();
@@ -274,7 +278,7 @@ impl Verifier {
 
     /// Reports whether every list was requested at least once, successfully or not.
     pub(super) fn has_asked(&self) -> bool {
-        self.inner.lists.lock().values().all(|list| list.was_asked())
+        self.inner.lists.lock().values().all(|list| list.was_requested())
     }
 }
 
@@ -294,10 +298,10 @@ impl ClaimEvidence for Verifier {
     fn keys(&self, directory: &DirectoryUrl, keyid: &str, now: SystemTime) -> Result<Arc<KeySet>, UndecidedReason> {
         let directories = self.inner.directories.load();
         let directory = directories.get(directory).ok_or(UndecidedReason::DirectoryNotConfigured)?;
-        directory.want_if_stale(now);
+        directory.request_if_stale(now);
         let keys = directory.current().ok_or(UndecidedReason::DirectoryUnavailable)?;
         if !keys.thumbprints().any(|thumbprint| thumbprint == keyid) {
-            directory.want();
+            directory.request_copy();
         }
         Ok(keys)
     }
@@ -321,14 +325,14 @@ impl Evidence {
         // `FollowedDocument::start` prefers a saved copy to `copy`. `ListCopy::all` must use the
         // same order of preference: saved, configured, embedded.
         let copy = self.configured.copies.get(&text).cloned().or_else(|| ListCopy::embedded(&text));
-        let copy = copy.map(|copy| Held::new(copy.list, copy.origin, copy.confirmed));
+        let copy = copy.map(|copy| CurrentCopy::new(copy.list, copy.origin, copy.confirmed));
         FollowedDocument::start(FollowBuilder::of(url, self.version.clone()).followed, copy, &self.following).0
     }
 
     fn range(&self, lists: &[FollowedDocument<RangeList>], address: PublicAddress, now: SystemTime) -> MethodOutcome {
         let examine = |first_seen: Option<SystemTime>| {
             ListEvidence::combine(lists.iter().map(|list| {
-                list.with_held(|held| {
+                list.with_current_copy(|held| {
                     let Some(held) = held else { return MethodOutcome::Undecided(UndecidedReason::NotLoaded) };
                     let evidence = ListEvidence { set: &held.document.set, confirmed: held.confirmed };
                     evidence.outcome(address, first_seen, now)
@@ -350,7 +354,7 @@ impl Evidence {
                     None => outcome,
                 };
                 if matches!(outcome, MethodOutcome::Undecided(_)) {
-                    lists.iter().for_each(|list| list.want());
+                    lists.iter().for_each(|list| list.request_copy());
                 }
                 outcome
             }
@@ -433,8 +437,8 @@ impl VerifierStatus {
         }
         let line =
             |((effect, cause), ([lists, directories], url, problem)): ((&str, &str), ([usize; 2], &str, &str))| {
-                let lists = counted(lists, self.lists.len(), "published list", "published lists");
-                let directories = counted(directories, self.directories.len(), "key directory", "key directories");
+                let lists = count_phrase(lists, self.lists.len(), "published list", "published lists");
+                let directories = count_phrase(directories, self.directories.len(), "key directory", "key directories");
                 let of: Vec<_> = [lists, directories].into_iter().flatten().collect();
                 (
                     format!("{effect}: {cause}"),
@@ -469,6 +473,6 @@ impl VerifierStatus {
 }
 
 /// Formats a count, as in `41 of 43 published lists`; `None` if the count is 0.
-fn counted(count: usize, of: usize, one: &str, several: &str) -> Option<String> {
+fn count_phrase(count: usize, of: usize, one: &str, several: &str) -> Option<String> {
     (count > 0).then(|| format!("{count} of {of} {}", if of == 1 { one } else { several }))
 }

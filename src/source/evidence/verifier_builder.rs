@@ -200,17 +200,17 @@ const LATER: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 60 });
 /// Calls the callbacks of `on_event`, and logs the same events. Ends when the evidence is dropped.
 async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
     let began = Instant::now();
-    let mut said: BTreeMap<String, String> = BTreeMap::new();
+    let mut reported: BTreeMap<String, String> = BTreeMap::new();
     loop {
         {
             let Some(inner) = evidence.upgrade() else { return };
             let verifier = Verifier { inner };
             if verifier.has_asked() || began.elapsed() > FIRST_FETCHES {
                 let found = verifier.status().by_cause();
-                for (_, problem) in found.iter().filter(|(cause, _)| !said.contains_key(*cause)) {
+                for (_, problem) in found.iter().filter(|(cause, _)| !reported.contains_key(*cause)) {
                     notify(&listeners, &ProblemEvent { site: None, text: problem, is_over: false });
                 }
-                if said.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
+                if reported.contains_key(NOTHING) && !found.contains_key(NOTHING) && !found.is_empty() {
                     let text = if found.contains_key(NO_LIST) {
                         "a DNS resolver answers again"
                     } else {
@@ -218,12 +218,12 @@ async fn report(evidence: Weak<Evidence>, listeners: Vec<ProblemListener>) {
                     };
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
-                if found.is_empty() && !said.is_empty() {
+                if found.is_empty() && !reported.is_empty() {
                     let text = "all published lists and key directories are loaded again, and impostors can be \
                                 recognised";
                     notify(&listeners, &ProblemEvent { site: None, text, is_over: true });
                 }
-                said = found;
+                reported = found;
             }
         }
         sleep(if began.elapsed() > FIRST_FETCHES { LATER } else { SOON }).await;

@@ -20,7 +20,7 @@ use super::{FetchError, FetchErrorKind, FetchOutcome, FetchUrl, Validators};
 use crate::live::LiveRobots;
 
 /// Maximum number of redirects that are followed (RFC 9309, section 2.3.1.2).
-const HOPS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// An HTTP client for small files, designed for untrusted servers.
 #[derive(Debug)]
@@ -74,12 +74,12 @@ pub enum FetchMode {
 
 impl Client {
     pub(super) async fn fetch(&self, target: &FetchTarget) -> FetchOutcome {
-        self.in_time(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
+        self.with_timeout(self.follow(target)).await.unwrap_or_else(FetchOutcome::Failed)
     }
 
     /// Fetches the target in a separate task, so that a panic counts as a failed fetch. If the
     /// future is dropped, the task stops.
-    pub(in crate::source) async fn fetch_apart(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
+    pub(in crate::source) async fn fetch_in_task(self: &Arc<Self>, target: FetchTarget) -> FetchOutcome {
         let client = self.clone();
         let mut fetching = JoinSet::new();
         fetching.spawn(async move { client.fetch(&target).await });
@@ -100,7 +100,7 @@ impl Client {
             let response = wire::exchange(stream, head, Excess::Drop, request.most.saturating_add(1)).await?;
             Ok::<_, FetchError>(FetchAnswer::new(response, request.most, address))
         };
-        self.in_time(answering).await.map_err(|error| FetchError { address, ..error })
+        self.with_timeout(answering).await.map_err(|error| FetchError { address, ..error })
     }
 
     /// Sends one request. Sends the head of the response to `answered`, and then the parts of the
@@ -124,14 +124,14 @@ impl Client {
             };
             wire::stream(stream, request.head(&self.user_agent)?, request.most, hand_over, parts).await
         };
-        let Err(error) = self.in_time(streaming).await else { return };
+        let Err(error) = self.with_timeout(streaming).await else { return };
         match answered {
             Some(answered) => drop(answered.send(Err(FetchError { address, ..error }))),
             None => drop(parts.send(Err(error)).await),
         }
     }
 
-    async fn in_time<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
+    async fn with_timeout<T>(&self, fetch: impl Future<Output = Result<T, FetchError>>) -> Result<T, FetchError> {
         let late = |_| Err(FetchError::with_cause(FetchErrorKind::Timeout, format!("not within {:?}", self.total)));
         timeout(self.total, fetch).await.unwrap_or_else(late)
     }
@@ -141,7 +141,7 @@ impl Client {
         // The operator has configured the first URL, so its host may have any address, even a
         // private address.
         let mut led_from = None;
-        for _ in 0..=HOPS {
+        for _ in 0..=MAX_REDIRECTS {
             let response = self.request_once(target, &url, &mut led_from).await?;
             if !is_redirect(response.status()) {
                 return Ok(read(response, url));
@@ -150,7 +150,7 @@ impl Client {
             let Some(location) = location else { return Ok(FetchOutcome::Redirected) };
             url = match (url.join(location.as_bytes()), mode) {
                 (Ok(to), FetchMode::Crawler) => to,
-                (Ok(to), _) => resolver::of_site(&target.url, &target.via, &url, to)?,
+                (Ok(to), _) => resolver::redirect_of_site(&target.url, &target.via, &url, to)?,
                 // For a crawler, an invalid `Location` has the same effect as too many redirects.
                 (Err(_), FetchMode::Crawler) => return Ok(FetchOutcome::Redirected),
                 (Err(error), _) => return Err(FetchError::with_cause(FetchErrorKind::Redirect, error)),

@@ -23,7 +23,7 @@ const LIFETIME: Duration = DAY;
 const MAX_STALE: Duration = Duration::from_secs(3600);
 
 /// How long everything is disallowed if all fetches fail (section 2.3.1.4).
-const GIVE_UP: Duration = DAY.saturating_mul(30);
+const MAX_DISALLOW_TIME: Duration = DAY.saturating_mul(30);
 
 /// Pause before the first retry of a failed fetch.
 const RETRY_FIRST: Duration = Duration::from_secs(60);
@@ -174,14 +174,14 @@ impl CrawlerCache {
 
     /// Returns what the crawler may fetch now.
     pub fn permission(&self, now: SystemTime) -> CrawlerReading<'_> {
-        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| has_come(until, now))) else {
+        let Some(failing) = self.failing.filter(|_| self.fresh_until.is_none_or(|until| has_passed(until, now))) else {
             return match &self.known {
                 CachedAnswer::Nothing => CrawlerReading::Unknown,
                 CachedAnswer::Nowhere => CrawlerReading::AllowAll,
                 CachedAnswer::Copy { bytes, .. } => CrawlerReading::Rules(bytes),
             };
         };
-        let has_failed_long = now.duration_since(failing.since).is_ok_and(|time| time > GIVE_UP);
+        let has_failed_long = now.duration_since(failing.since).is_ok_and(|time| time > MAX_DISALLOW_TIME);
         let has_given_up = has_failed_long && !failing.has_ended(now);
         match &self.known {
             CachedAnswer::Copy { bytes, is_storable: true, .. } if has_given_up || self.goes_by_last_copy => {
@@ -257,7 +257,7 @@ impl CrawlerCache {
 
     /// Reports whether the file should be fetched now.
     pub fn is_due(&self, now: SystemTime) -> bool {
-        self.next_fetch().is_none_or(|next| has_come(next, now))
+        self.next_fetch().is_none_or(|next| has_passed(next, now))
     }
 
     /// Returns when the fetches began to fail; `None` if the last fetch succeeded. If a due fetch
@@ -286,7 +286,7 @@ impl CrawlerCache {
     fn fail(&mut self, retry_after: Option<Duration>, now: SystemTime) {
         let before = self.failing.filter(|failing| !failing.has_ended(now));
         let failures = before.map_or(0, |failing| failing.failures).saturating_add(1);
-        let pause = freshness::after(failures, RETRY_FIRST, RETRY_MOST);
+        let pause = freshness::backoff_pause(failures, RETRY_FIRST, RETRY_MOST);
         let asked_for = retry_after.unwrap_or_default().min(DAY);
         let since = before.map_or(now, |failing| failing.since.min(now));
         self.failing = Some(Failing { since, failures, retry: later(now, pause.max(asked_for)) });
@@ -295,7 +295,7 @@ impl CrawlerCache {
 
 /// Reports whether the end of a lifetime or pause has come. Also returns `true` if the clock was
 /// set back since the end was computed, because the elapsed time is unknown.
-fn has_come(time: SystemTime, now: SystemTime) -> bool {
+fn has_passed(time: SystemTime, now: SystemTime) -> bool {
     time <= now || was_set_back(time, now)
 }
 

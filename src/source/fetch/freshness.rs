@@ -126,7 +126,7 @@ fn directives(list: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Returns the pause after a number of consecutive failures: `first` after one failure, doubled for
 /// each further failure, but at most `most`.
-pub(super) fn after(failures: u32, first: Duration, most: Duration) -> Duration {
+pub(super) fn backoff_pause(failures: u32, first: Duration, most: Duration) -> Duration {
     first.saturating_mul(2u32.saturating_pow(failures.saturating_sub(1))).min(most)
 }
 
@@ -183,7 +183,7 @@ impl Schedule {
     }
 
     pub(in crate::source) fn pause(&self, failures: u32, retry_after: Option<Duration>, roll: u32) -> Duration {
-        let pause = jittered(after(failures, self.retry_first, self.retry_most), roll);
+        let pause = jittered(backoff_pause(failures, self.retry_first, self.retry_most), roll);
         let asked_for = retry_after.unwrap_or_default().min(self.retry_most.saturating_mul(4));
         pause.max(asked_for).max(FLOOR)
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn max_age_is_found_wherever_it_stands() {
+    fn max_age_is_found_anywhere_in_cache_control() {
         assert_eq!(private("max-age=60"), Some(60));
         assert_eq!(private("public,MAX-AGE=\"60\""), Some(60));
         assert_eq!(private("ext=\"a, max-age=1\\\", x\", max-age=60"), Some(60));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9111_4_2_1_the_first_counts_and_no_number_is_stale() {
+    fn rfc_9111_4_2_1_the_first_max_age_counts_and_an_invalid_one_is_stale() {
         assert_eq!(private("max-age=60, max-age=5"), Some(60));
         assert_eq!(private("max-age=soon"), Some(0));
         assert_eq!(private("max-age=-1"), Some(0));
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9111_4_2_3_age_is_part_of_the_lifetime() {
+    fn rfc_9111_4_2_3_age_is_subtracted_from_the_lifetime() {
         assert_eq!(of(&["max-age=60"], Some("50")).private(), Some(Duration::from_secs(10)));
         assert_eq!(of(&["max-age=60"], Some("70")).private(), Some(Duration::ZERO));
         assert_eq!(of(&["max-age=60"], Some("old")).private(), Some(Duration::from_secs(60)));
     }
 
     #[test]
-    fn rfc_9111_5_2_2_no_cache_and_no_store_leave_no_lifetime() {
+    fn rfc_9111_5_2_2_no_cache_and_no_store_set_the_lifetime_to_zero() {
         assert_eq!(private("no-cache, max-age=60"), Some(0));
         assert_eq!(private("no-store"), Some(0));
         assert_eq!(private("no-cache=\"set-cookie\", max-age=60"), Some(60));
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn no_field_value_is_too_odd_to_read() {
+    fn unusual_cache_control_values_do_not_cause_a_panic() {
         for line in ["", ",", ",,,=,", "=", "\"", "\\", "max-age=\"", "max-age=\"\"", "\u{7f}"] {
             let mut headers = HeaderMap::new();
             if let Ok(line) = HeaderValue::from_bytes(line.as_bytes()) {
@@ -281,23 +281,23 @@ mod tests {
     }
 
     #[test]
-    fn no_pause_is_too_long() {
+    fn adding_a_very_long_pause_to_a_time_does_not_overflow() {
         let now = SystemTime::now();
         assert!(later(now, Duration::MAX) > now + Duration::from_secs(1 << 31));
         assert_eq!(later(now, Duration::from_secs(5)), now + Duration::from_secs(5));
     }
 
     #[test]
-    fn pauses_double_up_to_a_bound() {
+    fn retry_pauses_double_up_to_a_maximum() {
         let (first, most) = (Duration::from_secs(5), Duration::from_secs(60));
-        let pauses: Vec<_> = (1..=6).map(|failures| after(failures, first, most).as_secs()).collect();
+        let pauses: Vec<_> = (1..=6).map(|failures| backoff_pause(failures, first, most).as_secs()).collect();
         assert_eq!(pauses, [5, 10, 20, 40, 60, 60]);
-        assert_eq!(after(u32::MAX, first, most), most);
-        assert_eq!(after(u32::MAX, Duration::MAX, Duration::MAX), Duration::MAX);
+        assert_eq!(backoff_pause(u32::MAX, first, most), most);
+        assert_eq!(backoff_pause(u32::MAX, Duration::MAX, Duration::MAX), Duration::MAX);
     }
 
     #[test]
-    fn jitter_stays_in_the_second_half() {
+    fn jitter_shortens_a_pause_by_at_most_half() {
         let pause = Duration::from_secs(10);
         assert_eq!(jittered(pause, 0), pause / 2);
         assert_eq!(jittered(pause, u32::MAX), pause);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn no_setting_makes_it_ask_without_end_or_panics() {
+    fn extreme_schedule_settings_never_cause_a_busy_loop_or_a_panic() {
         let zero = Duration::ZERO;
         let schedule =
             Schedule { every: zero, least: zero, most: zero, retry_first: zero, retry_most: zero, hold: zero };

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_that_was_not_followed_is_an_error_that_says_so() {
+    fn a_redirect_that_was_not_followed_is_an_error_if_its_status_can_be_followed() {
         for status in [301, 302, 303, 307, 308] {
             let status = StatusCode::from_u16(status).expect("a status");
             let FetchOutcome::Failed(error) = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH)
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_that_end_nothing_are_failures() {
+    fn interim_and_unknown_status_codes_are_bad_responses() {
         for status in [100, 103, 199, 600, 999] {
             let status = StatusCode::from_u16(status).expect("a status");
             let answer = FetchOutcome::of(status, &HeaderMap::new(), *b"", SystemTime::UNIX_EPOCH);

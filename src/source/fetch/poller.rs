@@ -107,7 +107,7 @@ impl PollTask {
             }
             let Ok(permit) = client.permits.acquire().await else { return };
             self.target.known = self.state.validators.clone();
-            let answer = client.fetch_apart(self.target.clone()).await;
+            let answer = client.fetch_in_task(self.target.clone()).await;
             let Some(reload) = self.conclude(answer, cause).await else { return };
             drop(permit);
             *self.status.lock() = self.state.status();
@@ -141,20 +141,20 @@ impl PollTask {
                 Some(last) => (Candidate::Version(last.clone()), None),
                 None => (Candidate::Rejected(Rejection::new(RejectionKind::NotFetched, &self.origin)), None),
             },
-            Step::Open(status) => (Candidate::Absent { status: status.as_u16() }, None),
+            Step::EndEnforcement(status) => (Candidate::Absent { status: status.as_u16() }, None),
             Step::Hold(status, until) => {
                 (Candidate::Rejected(Rejection::held(status.to_string(), until, &self.origin)), None)
             }
-            Step::Keep(kind, why) => (Candidate::Rejected(Rejection::because(kind, why, &self.origin)), None),
+            Step::Keep(kind, why) => (Candidate::Rejected(Rejection::with_reason(kind, why, &self.origin)), None),
         };
         let reload = self.offer(cause, candidate).await?;
         if let Some((version, validators, interval)) = found {
             self.last = Some(version);
             match reload.outcome {
                 ReloadOutcome::Published { .. } | ReloadOutcome::Unchanged { .. } => {
-                    self.state.taken(validators, interval, now);
+                    self.state.record_published(validators, interval, now);
                 }
-                _ => self.state.refused(),
+                _ => self.state.record_rejected(),
             }
         }
         Some(reload)

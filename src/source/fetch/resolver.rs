@@ -22,21 +22,21 @@ use std::path::PathBuf;
 /// a simulated one.
 #[derive(Clone, Default)]
 pub(super) struct Resolver {
-    elsewhere: Option<Arc<PlaceOf>>,
+    elsewhere: Option<Arc<ConnectOverride>>,
     #[cfg(test)]
     pub(super) played: Option<Arc<super::tests::PlayedNetwork>>,
 }
 
 /// A function that returns another host and port to connect to; `None` to use the host and port of
 /// the URL.
-type PlaceOf = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
+type ConnectOverride = dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync;
 
 impl Resolver {
     pub(super) fn connect_to(&mut self, place: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static) {
         self.elsewhere = Some(Arc::new(place));
     }
 
-    pub(super) fn place_of(&self, host: &str, port: u16) -> Option<(String, u16)> {
+    pub(super) fn connection_target(&self, host: &str, port: u16) -> Option<(String, u16)> {
         self.elsewhere.as_ref().and_then(|place| place(host, port))
     }
 
@@ -119,7 +119,12 @@ impl fmt::Display for Peer {
 /// Returns the URL to request after a redirect from `from` to `to`. `url` is the configured URL of
 /// the site. If the file is fetched from the upstreams `via`, the URL `to` must be on the same
 /// site, and is requested from the same upstream.
-pub(super) fn of_site(url: &FetchUrl, via: &[Peer], from: &FetchUrl, to: FetchUrl) -> Result<FetchUrl, FetchError> {
+pub(super) fn redirect_of_site(
+    url: &FetchUrl,
+    via: &[Peer],
+    from: &FetchUrl,
+    to: FetchUrl,
+) -> Result<FetchUrl, FetchError> {
     let refused = |why: String| Err(FetchError::with_cause(FetchErrorKind::Redirect, why));
     if via.is_empty() {
         let is_less_safe = from.is_https() && !to.is_https();

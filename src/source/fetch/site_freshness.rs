@@ -38,13 +38,13 @@ enum LastKnown {
 
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Pass the file to the site. The caller must then call [`SiteFreshness::taken`] or
-    /// [`SiteFreshness::refused`].
+    /// Pass the file to the site. The caller must then call [`SiteFreshness::record_published`] or
+    /// [`SiteFreshness::record_rejected`].
     Offer { bytes: Arc<[u8]>, validators: Box<Validators>, interval: Duration },
     /// The live version was confirmed.
     Confirm,
     /// End the enforcement, because the server has no robots.txt.
-    Open(StatusCode),
+    EndEnforcement(StatusCode),
     /// Keep the live version until the given time, although the given status means that the server
     /// has no robots.txt.
     Hold(StatusCode, SystemTime),
@@ -91,7 +91,7 @@ impl SiteFreshness {
                 roll,
             ),
             FetchOutcome::Found { bytes, freshness, validators, .. } => {
-                // The fetch counts as a failure until the caller calls `taken`.
+                // The fetch counts as a failure until the caller calls `record_published`.
                 self.wait(None, now, roll);
                 Step::Offer { bytes, validators: validators.into(), interval: self.schedule.interval(freshness) }
             }
@@ -115,7 +115,7 @@ impl SiteFreshness {
         }
     }
 
-    pub(super) fn taken(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
+    pub(super) fn record_published(&mut self, validators: Validators, interval: Duration, now: SystemTime) {
         self.known = LastKnown::Good;
         self.validators = validators;
         self.succeed(interval, now);
@@ -123,7 +123,7 @@ impl SiteFreshness {
 
     /// Records that the fetched version is not live. Removes the validators, because a 304 response
     /// would confirm this version instead of the live version.
-    pub(super) fn refused(&mut self) {
+    pub(super) fn record_rejected(&mut self) {
         self.validators = Validators::default();
     }
 
@@ -160,7 +160,7 @@ impl SiteFreshness {
                 self.known = LastKnown::Absent;
                 self.validators = Validators::default();
                 self.succeed(interval, now);
-                Step::Open(status)
+                Step::EndEnforcement(status)
             }
         }
     }

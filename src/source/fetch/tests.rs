@@ -58,7 +58,7 @@ const GONE: &str = "HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\n";
 const TROUBLE: &str = "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n";
 
 #[test]
-fn a_year_of_failures_and_a_day_of_absence() {
+fn a_version_stays_live_during_a_year_of_failures_and_a_day_of_absence() {
     let answer = Arc::new(Mutex::new(GOOD));
     let says = |now| *answer.lock() = now;
     let time = TestClock::new();
@@ -99,7 +99,7 @@ fn a_year_of_failures_and_a_day_of_absence() {
 }
 
 #[test]
-fn the_thread_of_a_fetcher_ends_with_its_last_user() {
+fn the_thread_of_a_fetcher_ends_when_its_last_user_is_dropped() {
     let answer = Arc::new(Mutex::new(GOOD));
     let fetcher = Fetcher::new().expect("a thread");
     let client = Arc::downgrade(&fetcher.client);

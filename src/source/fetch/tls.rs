@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_fault_of_a_certificate_is_said_in_the_words_of_a_library() {
+    fn certificate_errors_are_reported_in_plain_words() {
         let other = |name: &'static str| CertificateError::Other(rustls::OtherError(Arc::new(io::Error::other(name))));
         for (fault, said) in [
             (

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_read_in_one_form() {
+    fn urls_are_normalised_and_displayed_without_the_query() {
         assert_eq!(url("http://EXAMPLE.com").unredacted(), "http://example.com/");
         assert_eq!(url("HTTP://example.com:80/a?b#c").unredacted(), "http://example.com/a?b");
         assert_eq!(url("http://[::1]:8080/r").unredacted(), "http://[::1]:8080/r");
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_fetched_is_refused_with_a_reason() {
+    fn an_invalid_or_unsupported_url_is_refused_with_a_reason() {
         for text in
             ["example.com/robots.txt", "localhost:3000", "example.com:x", "http:/example.com", "HTTPS:example.com"]
         {
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_of_another_script_is_its_ascii_form() {
+    fn a_non_ascii_host_is_converted_to_ascii_or_refused_without_the_idn_feature() {
         let named = "http://Müller.example/r".parse::<FetchUrl>().map(|url| url.to_string());
         if cfg!(feature = "idn") {
             assert_eq!(named.as_deref(), Ok("http://xn--mller-kva.example/r"));
@@ -320,7 +320,7 @@ mod tests {
 
     #[cfg(not(feature = "tls"))]
     #[test]
-    fn https_without_tls_says_what_is_missing() {
+    fn the_error_for_https_without_the_tls_feature_contains_the_feature() {
         assert!("https://a.example/".parse::<FetchUrl>().expect_err("no tls").to_string().contains("feature `tls`"));
     }
 
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_location_is_too_odd_to_read() {
+    fn unusual_location_values_do_not_cause_a_panic() {
         let base = url("http://a.example/");
         for location in
             [&b""[..], b"\xff\xfe", b"://", b"http://", b"http:", b":", b"[", b"//[", b"//]:", b"?#?", b"..", b"\0"]

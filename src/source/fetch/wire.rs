@@ -77,7 +77,7 @@ pub(super) async fn dial(
     within: Duration,
 ) -> Result<(TcpStream, SocketAddr), FetchError> {
     let unknown = |error| FetchError::with_cause(FetchErrorKind::Name, error);
-    let (resolved, led_from) = match network.place_of(url.host(), url.port()) {
+    let (resolved, led_from) = match network.connection_target(url.host(), url.port()) {
         // The application selected this host (with `FetcherBuilder::connect_to`), so the host may
         // have any address, even a private address.
         Some((host, port)) => (network.resolve(&host, port).await, None),

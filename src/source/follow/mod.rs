@@ -24,5 +24,5 @@ pub(crate) use self::published::{DocumentEvent, FollowedDocument};
 pub use self::saved::FollowError;
 
 pub(super) use self::document::{Demand, Document, HOUR, MINUTE};
-pub(super) use self::published::{DocumentSettings, EMBEDDED, Following, Held, OWN_FILE, SAVED};
+pub(super) use self::published::{CurrentCopy, DocumentSettings, EMBEDDED, Following, OWN_FILE, SAVED};
 pub(super) use self::saved::{SavedDocuments, read_json, write_json};

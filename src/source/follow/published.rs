@@ -61,7 +61,7 @@ struct Followed<D: Document> {
     url: FetchUrl,
     reading: D::Reading,
     on_event: Box<OnEvent<D>>,
-    held: ArcSwapOption<Held<D>>,
+    held: ArcSwapOption<CurrentCopy<D>>,
     progress: Mutex<Progress>,
     schedule: Schedule,
     is_wanted: AtomicBool,
@@ -73,7 +73,7 @@ struct Followed<D: Document> {
 }
 
 #[derive(Debug)]
-pub(in crate::source) struct Held<D> {
+pub(in crate::source) struct CurrentCopy<D> {
     pub(in crate::source) document: Arc<D>,
     pub(in crate::source) origin: &'static str,
     /// When the document's server last confirmed that this copy is current.
@@ -154,7 +154,7 @@ struct Progress {
     accepted: Vec<VersionHashPrefix>,
     waiting: Option<(VersionHash, String)>,
     /// The contents of the last report: the hash of the version in use, and the problem, if any.
-    said: (Option<VersionHash>, Option<Arc<str>>),
+    last_reported: (Option<VersionHash>, Option<Arc<str>>),
 }
 
 /// The effect of a response on the current version of the document.
@@ -165,7 +165,7 @@ enum Taken {
     Kept,
 }
 
-impl<D> Held<D> {
+impl<D> CurrentCopy<D> {
     pub(in crate::source) fn new(document: D, origin: &'static str, confirmed: Option<SystemTime>) -> Self {
         // `fresh_until` is in the past, so that a document that was never fetched is requested
         // immediately.
@@ -180,7 +180,7 @@ impl<D: Document> FollowedDocument<D> {
     /// If the saved copy cannot be used, also returns the reason.
     pub(in crate::source) fn start(
         settings: DocumentSettings<D>,
-        copy: Option<Held<D>>,
+        copy: Option<CurrentCopy<D>>,
         following: &Following,
     ) -> (Self, Option<FollowError>) {
         let Following { fetcher, clock, saved } = following.clone();
@@ -203,7 +203,7 @@ impl<D: Document> FollowedDocument<D> {
             accepted,
             waiting: None,
             // The version that is available at the start is not reported as a change.
-            said: (held.as_ref().and_then(|held| held.hash), None),
+            last_reported: (held.as_ref().and_then(|held| held.hash), None),
         };
         let followed = Arc::new(Followed {
             url,
@@ -224,7 +224,7 @@ impl<D: Document> FollowedDocument<D> {
 
     /// Returns the current version; `None` if no version is available yet.
     pub fn current(&self) -> Option<Arc<D>> {
-        self.with_held(|held| held.map(|held| held.document.clone()))
+        self.with_current_copy(|held| held.map(|held| held.document.clone()))
     }
 
     /// Replaces the list of accepted versions. If the list contains the pending version, the
@@ -282,29 +282,29 @@ impl<D: Document> FollowedDocument<D> {
         }
     }
 
-    pub(in crate::source) fn with_held<R>(&self, read: impl FnOnce(Option<&Held<D>>) -> R) -> R {
+    pub(in crate::source) fn with_current_copy<R>(&self, read: impl FnOnce(Option<&CurrentCopy<D>>) -> R) -> R {
         read(self.followed.held.load().as_deref())
     }
 
     /// Reports whether the document was ever requested, successfully or not.
-    pub(in crate::source) fn was_asked(&self) -> bool {
+    pub(in crate::source) fn was_requested(&self) -> bool {
         self.followed.progress.lock().asked.is_some()
     }
 
     /// Records that a request needs a new copy of the document, because the current copy is missing
     /// or insufficient. The document is fetched as soon as [`Document::GAP`] allows it.
-    pub(in crate::source) fn want(&self) {
+    pub(in crate::source) fn request_copy(&self) {
         let Followed { is_wanted, wanted, .. } = &*self.followed;
         if !is_wanted.load(Ordering::Relaxed) && !is_wanted.swap(true, Ordering::AcqRel) {
             wanted.notify_one();
         }
     }
 
-    /// Calls [`want`](Self::want) if the copy must be revalidated according to the document's
-    /// `Cache-Control`.
-    pub(in crate::source) fn want_if_stale(&self, now: SystemTime) {
-        if self.with_held(|held| held.is_none_or(|held| held.fresh_until <= now)) {
-            self.want();
+    /// Calls [`request_copy`](Self::request_copy) if the copy must be revalidated according to the
+    /// document's `Cache-Control`.
+    pub(in crate::source) fn request_if_stale(&self, now: SystemTime) {
+        if self.with_current_copy(|held| held.is_none_or(|held| held.fresh_until <= now)) {
+            self.request_copy();
         }
     }
 }
@@ -328,7 +328,7 @@ impl<D: Document> Followed<D> {
             let begun = Instant::now();
             let mut target = FetchTarget::new(self.url.clone(), D::MODE, D::MAX_BYTES);
             target.known = self.validators();
-            let outcome = client.fetch_apart(target).await;
+            let outcome = client.fetch_in_task(target).await;
             drop(permit);
             let (followed, now) = (self.clone(), self.clock.now());
             let roll = dice.hash_one(now) as u32;
@@ -373,7 +373,7 @@ impl<D: Document> Followed<D> {
     /// not fetched, because a 304 response cannot confirm such a copy.
     fn validators(&self) -> Validators {
         let held = self.held.load();
-        let is_fetched = |held: &Held<D>| matches!(held.origin, FETCHED | SAVED);
+        let is_fetched = |held: &CurrentCopy<D>| matches!(held.origin, FETCHED | SAVED);
         if held.as_deref().is_some_and(is_fetched) {
             self.progress.lock().validators.clone()
         } else {
@@ -400,7 +400,7 @@ impl<D: Document> Followed<D> {
                 self.progress.lock().save_problem = is_saved.err().map(|error| error.to_string().into());
             }
         }
-        if let Some(event) = self.news() {
+        if let Some(event) = self.next_event() {
             (self.on_event)(&event);
         }
     }
@@ -480,25 +480,25 @@ impl<D: Document> Followed<D> {
 
     fn hold(&self, document: Arc<D>, hash: Option<VersionHash>, now: SystemTime, interval: Duration) {
         let (confirmed, fresh_until) = (Some(now), later(now, interval));
-        let held = Held { document, origin: FETCHED, confirmed, hash, fresh_until };
+        let held = CurrentCopy { document, origin: FETCHED, confirmed, hash, fresh_until };
         self.held.store(Some(Arc::new(held)));
         D::renewed(&self.reading);
     }
 
     /// Returns the event to report if the version in use or the problem has changed since the last
     /// report.
-    fn news(&self) -> Option<DocumentEvent<D>> {
+    fn next_event(&self) -> Option<DocumentEvent<D>> {
         let held = self.held.load_full();
         let hash = held.as_ref().and_then(|held| held.hash);
         let mut progress = self.progress.lock();
         let problem = progress.problem.clone();
-        let (said_hash, said) = std::mem::replace(&mut progress.said, (hash, problem.clone()));
+        let (last_hash, last_reported) = std::mem::replace(&mut progress.last_reported, (hash, problem.clone()));
         match (problem, &progress.waiting) {
-            _ if hash != said_hash => Some(DocumentEvent::Changed(held?.document.clone(), hash?)),
-            (Some(problem), _) if said.as_ref() == Some(&problem) => None,
+            _ if hash != last_hash => Some(DocumentEvent::Changed(held?.document.clone(), hash?)),
+            (Some(problem), _) if last_reported.as_ref() == Some(&problem) => None,
             (Some(_), Some((hash, changes))) => Some(DocumentEvent::Waiting { hash: *hash, changes: changes.clone() }),
             (Some(problem), None) => Some(DocumentEvent::Failed(problem)),
-            (None, _) => said.map(|_| DocumentEvent::Recovered),
+            (None, _) => last_reported.map(|_| DocumentEvent::Recovered),
         }
     }
 }
@@ -513,12 +513,12 @@ fn restore<D: Document>(
     saved: &SavedDocuments,
     url: &FetchUrl,
     reading: &D::Reading,
-) -> Result<Option<(Held<D>, Validators)>, FollowError> {
+) -> Result<Option<(CurrentCopy<D>, Validators)>, FollowError> {
     let Some(saved) = saved.read(url)? else { return Ok(None) };
     let document = D::read(reading, &saved.bytes).map_err(FollowError::new)?;
-    let held = Held::new(document, SAVED, Some(saved.confirmed));
+    let held = CurrentCopy::new(document, SAVED, Some(saved.confirmed));
     let hash = Some(VersionHash::of(&saved.bytes));
-    Ok(Some((Held { hash, ..held }, saved.validators(url))))
+    Ok(Some((CurrentCopy { hash, ..held }, saved.validators(url))))
 }
 
 impl<D> fmt::Display for DocumentEvent<D> {

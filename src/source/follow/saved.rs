@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn several_threads_save_the_same_document_at_once() {
+    fn several_threads_can_save_the_same_document_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("one.json");
         std::thread::scope(|scope| {

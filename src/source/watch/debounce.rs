@@ -109,11 +109,11 @@ impl Debounce {
             self.meanwhile = Some(urgency);
             self.written_meanwhile |= !matches!(urgency, Urgency::Renamed | Urgency::Gathered);
         } else {
-            self.call_for(urgency, now);
+            self.schedule_read(urgency, now);
         }
     }
 
-    fn call_for(&mut self, urgency: Urgency, now: Instant) {
+    fn schedule_read(&mut self, urgency: Urgency, now: Instant) {
         self.due = Some(match urgency {
             Urgency::Closed | Urgency::Renamed => now,
             Urgency::WhenQuiet => now + QUIET,
@@ -182,7 +182,7 @@ impl Debounce {
 
     fn catch_up(&mut self, now: Instant) {
         if let Some(urgency) = self.meanwhile.take() {
-            self.call_for(urgency, now);
+            self.schedule_read(urgency, now);
         }
     }
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_version_is_read_at_once_and_taken_once_it_has_settled() {
+    fn a_closed_file_is_read_at_once_and_published_after_the_settling_time() {
         let start = Instant::now();
         let mut debounce = debounce(start);
         assert_eq!(debounce.wake(), Some(start + POLL));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_goes_puts_off_nothing() {
+    fn a_removal_does_not_postpone_a_due_read_or_publication() {
         let start = Instant::now();
         let mut debounce = debounce(start);
         // Kubernetes updates a ConfigMap in this way: a new folder gets the name, and the old
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_to_while_it_settles_is_read_again_when_it_is_quiet() {
+    fn a_file_written_while_it_settles_is_read_again_after_a_quiet_period() {
         let start = Instant::now();
         let mut debounce = debounce(start);
         debounce.notify(Urgency::Renamed, start);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_polled_where_no_event_comes() {
+    fn a_file_is_polled_if_no_event_arrives() {
         let start = Instant::now();
         let mut debounce = debounce(start);
         assert!(debounce.begin(start + POLL - GATHER).is_none(), "too early");
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_come_and_go_for_ever_do_not_put_the_listing_off() {
+    fn constant_changes_of_names_do_not_postpone_the_listing_of_a_folder() {
         let start = Instant::now();
         let mut debounce = debounce(start);
         for step in 0..50 {

@@ -33,7 +33,7 @@ const MAX_SOURCES: usize = 8;
 
 pub(super) struct Folders {
     open: OpenEvents,
-    handler: Arc<ConcernedHandler>,
+    handler: Arc<AffectedHandler>,
     /// Event sources by file system; `None` after the watcher was stopped. File systems without
     /// their own source share the source that is stored under the key `None`. The lock is held only
     /// briefly.
@@ -42,7 +42,7 @@ pub(super) struct Folders {
 
 /// A callback that receives the targets that an event affects. The callback runs on the thread of
 /// the event source.
-type ConcernedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
+type AffectedHandler = dyn Fn(Vec<(WatchId, Urgency)>) + Send + Sync;
 
 struct SystemEvents {
     /// The event source, or the reason why it could not be opened. The lock is held while a folder
@@ -81,7 +81,7 @@ impl Folders {
         listing: Listing,
         registered: &mut BTreeSet<WatchedName>,
     ) -> Result<(), String> {
-        let (wanted, mut result) = names_on_the_way(path, listing);
+        let (wanted, mut result) = watched_names(path, listing);
         self.leave(id, registered.iter().filter(|name| !wanted.contains_key(*name)));
         for (name, folder) in &wanted {
             if let Err(error) = self.watch(id, name, folder) {
@@ -126,10 +126,10 @@ impl Folders {
         }
         let handler = self.handler.clone();
         let routes = Arc::new(Mutex::new(Routes::default()));
-        let of_source = routes.clone();
+        let event_routes = routes.clone();
         let hand_on = move |event| {
-            let concerned = of_source.lock().concerned(&event);
-            handler(concerned);
+            let affected_targets = event_routes.lock().affected_targets(&event);
+            handler(affected_targets);
         };
         let source = (self.open)(Box::new(hand_on)).map_err(|error| error.to_string());
         let events = Arc::new(SystemEvents { source: Mutex::new(source), routes });
@@ -169,7 +169,7 @@ pub(super) fn recommended(handler: EventHandler) -> notify::Result<EventSource> 
 /// Returns the names to watch: the name of the path itself, and the names of the symbolic links on
 /// the path. If any of these names changes, the path may lead to another file. The second value is
 /// an error if the folder of a name cannot be found.
-fn names_on_the_way(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
+fn watched_names(path: &Path, listing: Listing) -> (BTreeMap<WatchedName, FolderId>, Result<(), String>) {
     let mut result = Ok(());
     let mut names = BTreeMap::new();
     let mut add = |folder: &Path, name: Option<&OsStr>| {
@@ -213,11 +213,11 @@ mod tests {
         names
     }
 
-    fn concerned(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(WatchId, Urgency)> {
+    fn affected_targets(folders: &Folders, kind: EventKind, path: PathBuf) -> Vec<(WatchId, Urgency)> {
         let event = Ok(Event::new(kind).add_path(path));
         let sources = folders.sources.lock();
         let sources = sources.as_ref().expect("it is not stopped");
-        sources.values().flat_map(|events| events.routes.lock().concerned(&event)).collect()
+        sources.values().flat_map(|events| events.routes.lock().affected_targets(&event)).collect()
     }
 
     fn watched(folders: &Folders) -> usize {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_watched_once_whatever_path_leads_to_it_and_let_go_with_its_last_file() {
+    fn a_folder_is_watched_once_for_all_paths_to_it_and_released_with_its_last_file() {
         let (_folder, inner) = folder_with_inner();
         let root = inner.parent().expect("a folder");
         let folders = started();
@@ -251,14 +251,14 @@ mod tests {
             assert_eq!(watched(&folders), 2);
             let rename = EventKind::Modify(ModifyKind::Name(RenameMode::To));
             let want = [(7, Urgency::Renamed), (200, Urgency::Renamed)];
-            assert_eq!(concerned(&folders, rename, inner.join("7.txt")), want);
-            assert_eq!(concerned(&folders, rename, root.join("link")), [(200, Urgency::Renamed)]);
+            assert_eq!(affected_targets(&folders, rename, inner.join("7.txt")), want);
+            assert_eq!(affected_targets(&folders, rename, root.join("link")), [(200, Urgency::Renamed)]);
             folders.unregister(200, &mut other);
             assert_eq!(watched(&folders), 1);
         }
         let created = EventKind::Create(CreateKind::File);
-        assert_eq!(concerned(&folders, created, inner.join("3.txt")), [(3, Urgency::WhenQuiet)]);
-        assert_eq!(concerned(&folders, created, inner.join("none of ours")), []);
+        assert_eq!(affected_targets(&folders, created, inner.join("3.txt")), [(3, Urgency::WhenQuiet)]);
+        assert_eq!(affected_targets(&folders, created, inner.join("none of ours")), []);
         for (id, registration) in first.iter_mut().enumerate() {
             folders.unregister(id as WatchId, registration);
         }
@@ -267,7 +267,7 @@ mod tests {
 
     /// In `mv robots.txt old; mv new robots.txt`, the file is missing between the two commands.
     #[test]
-    fn a_name_that_a_rename_takes_away_is_gone_and_one_that_it_gives_is_there() {
+    fn a_rename_reports_the_old_name_as_gone_and_the_new_name_as_renamed() {
         let (_folder, inner) = folder_with_inner();
         let folders = started();
         let _names = registered(&folders, 1, &inner.join("robots.txt"));
@@ -276,7 +276,7 @@ mod tests {
             let event = Ok(paths.iter().fold(event, |event, name| event.add_path(inner.join(name))));
             let sources = folders.sources.lock();
             let sources = sources.as_ref().expect("it is not stopped");
-            let all = sources.values().flat_map(|events| events.routes.lock().concerned(&event));
+            let all = sources.values().flat_map(|events| events.routes.lock().affected_targets(&event));
             all.map(|(_, urgency)| urgency).collect::<Vec<_>>()
         };
         assert_eq!(rename(RenameMode::From, &["robots.txt"]), [Urgency::Gone]);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_went_is_watched_anew_when_it_is_back() {
+    fn a_removed_folder_is_watched_again_when_a_target_registers_again() {
         let (_folder, inner) = folder_with_inner();
         let folders = started();
         let (mut one, path) = (registered(&folders, 1, &inner.join("a.txt")), inner.join("a.txt"));
@@ -294,13 +294,13 @@ mod tests {
         let _names = registered(&folders, 2, &other);
         // If the new folder has the same inode as the old folder, only the event shows that the old
         // folder was removed.
-        let mut all = concerned(&folders, EventKind::Remove(RemoveKind::Other), inner);
+        let mut all = affected_targets(&folders, EventKind::Remove(RemoveKind::Other), inner);
         all.sort_by_key(|(id, _)| *id);
         assert_eq!(all, [(1, Urgency::Gone), (2, Urgency::Gone)]);
         assert_eq!(folders.register(1, &path, Listing::Contents, &mut one), Ok(()));
         assert_eq!(watched(&folders), 1);
         // The new registration is also valid for the other target in the folder.
         let created = EventKind::Create(CreateKind::File);
-        assert_eq!(concerned(&folders, created, other), [(2, Urgency::WhenQuiet)]);
+        assert_eq!(affected_targets(&folders, created, other), [(2, Urgency::WhenQuiet)]);
     }
 }

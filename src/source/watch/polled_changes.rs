@@ -16,27 +16,27 @@ use super::target::Fingerprint;
 use crate::source::file_system::{self, FileSystemId, reach};
 
 /// Number of polls after which the contents are read even if the stamp is unchanged.
-const WHOLE_LOOKS: u32 = 30;
+const POLLS_PER_FULL_READ: u32 = 30;
 
 #[derive(Debug)]
 pub(super) struct PolledChanges {
-    looks: u32,
+    polls: u32,
     stamp: Option<FileStamp>,
     /// The result of the last poll, if it differed from the published version.
     seen: Option<Fingerprint>,
     /// A result that the site did not publish, for example an invalid file. This result is passed
-    /// to the site again only after the next poll that ignores the stamp ([`WHOLE_LOOKS`]).
+    /// to the site again only after the next poll that ignores the stamp ([`POLLS_PER_FULL_READ`]).
     refused: Option<Fingerprint>,
 }
 
 impl PolledChanges {
     pub(super) const fn new(stamp: FileStamp) -> Self {
-        Self { looks: 0, stamp: Some(stamp), seen: None, refused: None }
+        Self { polls: 0, stamp: Some(stamp), seen: None, refused: None }
     }
 
-    pub(super) fn has_to_be_read(&mut self, stamp: &FileStamp) -> bool {
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(WHOLE_LOOKS) {
+    pub(super) fn must_be_read(&mut self, stamp: &FileStamp) -> bool {
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_FULL_READ) {
             self.refused = None;
             return true;
         }
@@ -45,8 +45,13 @@ impl PolledChanges {
 
     /// Stores the result of a poll, and reports whether to publish it. A new result is published
     /// when two successive polls have found it.
-    pub(super) fn saw(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>, stamp: FileStamp) -> bool {
-        self.stamp = stamp.is_telling().then_some(stamp);
+    pub(super) fn record_poll(
+        &mut self,
+        fingerprint: Fingerprint,
+        known: Option<Fingerprint>,
+        stamp: FileStamp,
+    ) -> bool {
+        self.stamp = stamp.is_reliable().then_some(stamp);
         if Some(fingerprint) == known || Some(fingerprint) == self.refused {
             self.seen = None;
             return false;
@@ -61,7 +66,7 @@ impl PolledChanges {
     /// Records that a result was passed to the site. `known` is the result that is live afterwards.
     /// If `known` differs from the passed result, the site has refused the passed result, which is
     /// stored in `refused`.
-    pub(super) fn took(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
+    pub(super) fn record_result(&mut self, fingerprint: Fingerprint, known: Option<Fingerprint>) {
         self.seen = None;
         self.refused = (known != Some(fingerprint)).then_some(fingerprint);
     }
@@ -96,7 +101,7 @@ impl FileStamp {
     /// Reports whether any later change of the file is certain to change the stamp. Returns `false`
     /// for a file that was modified within [`COARSEST_CLOCK`], because file systems may round
     /// times.
-    pub(super) fn is_telling(&self) -> bool {
+    pub(super) fn is_reliable(&self) -> bool {
         let modified = self.facts.as_ref().and_then(|facts| facts.modified);
         modified.is_none_or(|modified| modified.elapsed().is_ok_and(|age| age > COARSEST_CLOCK))
     }
@@ -173,20 +178,20 @@ mod tests {
     }
 
     #[test]
-    fn polling_takes_what_is_the_same_twice_and_offers_what_was_refused_once() {
+    fn a_poll_result_is_offered_after_two_equal_polls_and_not_again_after_a_refusal() {
         let nowhere = FileStamp::of("/nowhere/at/all".as_ref());
         let mut changes = PolledChanges::new(nowhere.clone());
-        assert!(!changes.has_to_be_read(&nowhere), "the stamp is what it was");
+        assert!(!changes.must_be_read(&nowhere), "the stamp is what it was");
         let known = Some(Err(RejectionKind::Missing));
-        assert!(!changes.saw(fingerprint("a"), known, nowhere.clone()));
-        assert!(changes.has_to_be_read(&nowhere), "the second look");
-        assert!(!changes.saw(fingerprint("b"), known, nowhere.clone()), "it changed between the looks");
-        assert!(changes.saw(fingerprint("b"), known, nowhere.clone()));
-        changes.took(fingerprint("b"), known);
-        assert!(!changes.saw(fingerprint("b"), known, nowhere.clone()), "refused already");
+        assert!(!changes.record_poll(fingerprint("a"), known, nowhere.clone()));
+        assert!(changes.must_be_read(&nowhere), "the second look");
+        assert!(!changes.record_poll(fingerprint("b"), known, nowhere.clone()), "it changed between the polls");
+        assert!(changes.record_poll(fingerprint("b"), known, nowhere.clone()));
+        changes.record_result(fingerprint("b"), known);
+        assert!(!changes.record_poll(fingerprint("b"), known, nowhere.clone()), "refused already");
         let mut reads = 0;
-        for _ in 0..WHOLE_LOOKS {
-            reads += u32::from(changes.has_to_be_read(&nowhere));
+        for _ in 0..POLLS_PER_FULL_READ {
+            reads += u32::from(changes.must_be_read(&nowhere));
         }
         assert_eq!(reads, 1, "now and then whatever the stamp says");
     }

@@ -121,7 +121,7 @@ impl Routes {
         }
     }
 
-    pub(super) fn concerned(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
+    pub(super) fn affected_targets(&mut self, event: &notify::Result<Event>) -> Vec<(WatchId, Urgency)> {
         let event = match event {
             Ok(event) if !event.need_rescan() => event,
             // The event queue overflowed or failed. Events may be lost, so any target may have
@@ -143,24 +143,24 @@ impl Routes {
             event.kind,
             EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) | EventKind::Any
         );
-        let mut concerned = Vec::new();
+        let mut affected_targets = Vec::new();
         for (number, path) in event.paths.iter().enumerate() {
             let Some(urgency) = urgency_of(number) else { break };
             if let Some(listeners) = self.folders.get_mut(path).filter(|_| moves) {
                 listeners.is_gone = true;
                 // The event concerns the folder itself, so any of its targets may have changed.
                 let of_folder = if urgency == Urgency::Gone { Urgency::Gone } else { Urgency::WhenQuiet };
-                concerned.extend(listeners.all(of_folder));
+                affected_targets.extend(listeners.all(of_folder));
             }
             let folder = path.parent().and_then(|folder| self.folders.get(folder));
             if let (Some(listeners), Some(name)) = (folder, path.file_name()) {
-                concerned.extend(listeners.of(Some(name.to_owned()), urgency));
+                affected_targets.extend(listeners.of(Some(name.to_owned()), urgency));
                 if moves {
-                    concerned.extend(listeners.of(None, Urgency::Gathered));
+                    affected_targets.extend(listeners.of(None, Urgency::Gathered));
                 }
             }
         }
-        concerned
+        affected_targets
     }
 }
 

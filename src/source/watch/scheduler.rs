@@ -100,9 +100,9 @@ impl Scheduler {
     pub(super) fn new(open: OpenEvents) -> Arc<Self> {
         Arc::new_cyclic(|scheduler: &Weak<Self>| {
             let scheduler = scheduler.clone();
-            let notify = move |concerned: Vec<(WatchId, Urgency)>| {
-                if let Some(scheduler) = scheduler.upgrade().filter(|_| !concerned.is_empty()) {
-                    scheduler.notify(concerned);
+            let notify = move |affected_targets: Vec<(WatchId, Urgency)>| {
+                if let Some(scheduler) = scheduler.upgrade().filter(|_| !affected_targets.is_empty()) {
+                    scheduler.notify(affected_targets);
                 }
             };
             Self {
@@ -163,7 +163,7 @@ impl Scheduler {
     pub(super) fn remove(self: &Arc<Self>, id: WatchId) {
         let mut queues = self.queues.lock();
         if let Some(Scheduled { target, .. }) = queues.watched.remove(&id) {
-            self.hand_out(&mut queues, target.system.load(Ordering::Relaxed), Job::Leave(id, target));
+            self.queue_job(&mut queues, target.system.load(Ordering::Relaxed), Job::Leave(id, target));
         }
     }
 
@@ -190,15 +190,15 @@ impl Scheduler {
     fn ensure_started(self: &Arc<Self>) {
         self.clock.get_or_init(|| {
             let scheduler = self.clone();
-            let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || scheduler.keep_time());
+            let spawned = thread::Builder::new().name("robots-watch".into()).spawn(move || scheduler.run_clock());
             spawned.map(drop).map_err(|error| format!("cannot start a thread to watch the file: {error}"))
         });
     }
 
-    fn notify(self: &Arc<Self>, concerned: Vec<(WatchId, Urgency)>) {
+    fn notify(self: &Arc<Self>, affected_targets: Vec<(WatchId, Urgency)>) {
         let mut queues = self.queues.lock();
         let now = Instant::now();
-        for (id, urgency) in concerned {
+        for (id, urgency) in affected_targets {
             if let Some(watched) = queues.watched.get_mut(&id) {
                 watched.debounce.notify(urgency, now);
                 self.schedule(&mut queues, id, now);
@@ -212,7 +212,7 @@ impl Scheduler {
         if wake <= now {
             watched.debounce.queue();
             let system = watched.target.system.load(Ordering::Relaxed);
-            return self.hand_out(queues, system, Job::Run(id));
+            return self.queue_job(queues, system, Job::Run(id));
         }
         let wake = self.tick_after(wake, now);
         // Only an earlier timer replaces the timer of the target. If the timer ends before the
@@ -237,7 +237,7 @@ impl Scheduler {
         u32::try_from(ticks).map_or(wake, |ticks| self.start + TICK * ticks)
     }
 
-    fn keep_time(self: Arc<Self>) {
+    fn run_clock(self: Arc<Self>) {
         let mut queues = self.queues.lock();
         while !queues.is_stopped {
             let now = Instant::now();
@@ -257,7 +257,7 @@ impl Scheduler {
         }
     }
 
-    fn hand_out(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
+    fn queue_job(self: &Arc<Self>, queues: &mut Queues, system: FileSystemId, job: Job) {
         queues.ready.push(system, job);
         self.ready.notify_one();
         if queues.workers < queues.ready.workers() {
@@ -357,13 +357,13 @@ impl Scheduler {
                 if let Some(system) = stamp.system() {
                     target.system.store(system, Ordering::Relaxed);
                 }
-                if self.scheduled(id, |scheduled| scheduled.polled.has_to_be_read(&stamp)) != Some(true) {
+                if self.scheduled(id, |scheduled| scheduled.polled.must_be_read(&stamp)) != Some(true) {
                     return;
                 }
                 target.register_again(id, &self.folders);
                 let read = target.target.read();
                 let (now, known) = (fingerprint(&read), target.target.known());
-                if self.scheduled(id, |scheduled| scheduled.polled.saw(now, known, stamp)) == Some(true) {
+                if self.scheduled(id, |scheduled| scheduled.polled.record_poll(now, known, stamp)) == Some(true) {
                     self.take(id, target, Cause::Poll, read);
                 }
             }
@@ -375,7 +375,7 @@ impl Scheduler {
         let again = target.target.take(cause, read);
         let known = target.target.known();
         self.scheduled(id, |scheduled| {
-            scheduled.polled.took(now, known);
+            scheduled.polled.record_result(now, known);
             if let Some(rest) = again {
                 scheduled.debounce.read_again_at(Instant::now() + rest);
             }
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_hangs_takes_no_more_than_its_own_workers() {
+    fn a_hanging_file_system_occupies_only_its_own_workers() {
         let mut ready = ReadyJobs::default();
         (0..10).for_each(|id| ready.push(1, Job::Run(id)));
         for id in 0..4 {

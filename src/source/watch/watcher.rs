@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn without_events_changes_are_found_by_polling_and_the_status_says_why() {
+    fn without_file_events_changes_are_found_by_polling_and_the_status_contains_the_reason() {
         for (open, reason) in [(exhausted as OpenEvents, "OS file watch limit reached."), (none, "no more instances")] {
             let folder = tempfile::tempdir().expect("a folder");
             let path = folder.path().join("robots.txt");
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_system_that_hangs_stops_no_status_no_drop_and_no_other_file_system() {
+    fn a_hanging_file_system_blocks_no_status_no_drop_and_no_other_file_system() {
         let watcher = Watcher::new();
         let hung = HangingFolder::new();
         let open = {
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn registering_a_folder_that_hangs_stops_no_drop_and_no_other_file_system() {
+    fn registering_a_hanging_folder_blocks_no_drop_and_no_other_file_system() {
         let watcher = Watcher::new();
         let hung = HangingFolder::new();
         let folder = tempfile::tempdir().expect("a folder");

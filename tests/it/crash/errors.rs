@@ -93,7 +93,7 @@ fn go_on(folder: &Path, fault: &str) {
 
 /// Runs this test again with a fault. Returns whether something was not written immediately.
 fn is_met(fault: &str) -> Result<bool, String> {
-    const NAME: &str = "crash::errors::a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not";
+    const NAME: &str = "crash::errors::a_site_keeps_running_despite_disk_errors_and_saves_its_state_later";
     let folder = folder();
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", NAME, "--nocapture", "--test-threads=1"]);
@@ -107,7 +107,7 @@ fn is_met(fault: &str) -> Result<bool, String> {
 }
 
 #[test]
-fn a_site_goes_on_whatever_the_disk_says_and_writes_later_what_it_could_not() {
+fn a_site_keeps_running_despite_disk_errors_and_saves_its_state_later() {
     if let (Some(folder), Ok(fault)) = (folder_inside(), std::env::var(FAULT)) {
         return go_on(&folder, &fault);
     }

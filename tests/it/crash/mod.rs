@@ -206,7 +206,7 @@ fn recorded() -> Option<&'static [Operation]> {
         let folder = folder();
         let root = folder.path().join("root");
         fs::create_dir(&root).unwrap();
-        record("crash::every_crash_leaves_the_old_or_the_new_state_whole", &root)
+        record("crash::every_value_is_old_or_new_after_a_crash_at_any_point", &root)
     };
     RECORDED.get_or_init(record).as_deref()
 }
@@ -225,7 +225,7 @@ fn expect_found(fault: &str, operations: &[Operation]) {
 }
 
 #[test]
-fn every_crash_leaves_the_old_or_the_new_state_whole() {
+fn every_value_is_old_or_new_after_a_crash_at_any_point() {
     if let Some(folder) = folder_inside() {
         return publish_accept_roll_back_and_switch(&folder);
     }
@@ -234,7 +234,7 @@ fn every_crash_leaves_the_old_or_the_new_state_whole() {
 }
 
 #[test]
-fn a_folder_that_is_not_synced_is_found() {
+fn a_missing_sync_of_a_folder_is_detected() {
     let Some(operations) = recorded() else { return };
     let is_folder = |path: &Path| operations.contains(&Operation::MakeFolder(path.to_owned()));
     let with_fault =
@@ -243,7 +243,7 @@ fn a_folder_that_is_not_synced_is_found() {
 }
 
 #[test]
-fn a_rename_before_its_bytes_are_synced_is_found() {
+fn a_rename_before_the_sync_of_the_file_is_detected() {
     let Some(operations) = recorded() else { return };
     let mut operations = operations.to_vec();
     for at in 1..operations.len() {
@@ -258,7 +258,7 @@ fn a_rename_before_its_bytes_are_synced_is_found() {
 }
 
 #[test]
-fn a_switch_that_is_written_after_it_was_announced_is_found() {
+fn a_kill_switch_that_is_reported_as_set_before_it_is_written_is_detected() {
     let Some(operations) = recorded() else { return };
     let mut operations = operations.to_vec();
     let mut begun = 0;

@@ -75,7 +75,7 @@ fn chain() -> Server {
 }
 
 #[test]
-fn success_is_parsed() {
+fn the_body_of_a_successful_response_is_read_in_every_framing() {
     assert_eq!(reading(answer_to(robots("# a"))), "# a");
     assert_eq!(reading(answer_to("HTTP/1.1 204 No Content\r\n\r\n")), "");
     assert_eq!(reading(answer_to("HTTP/1.0 200 OK\r\n\r\n# until the end")), "# until the end");
@@ -86,7 +86,7 @@ fn success_is_parsed() {
 }
 
 #[test]
-fn the_request_names_its_sender_and_its_target() {
+fn the_request_contains_its_user_agent_host_and_target() {
     let server = Server::saying(robots("# a"));
     fetch(&server.url("/robots.txt?v=1#top"));
     let head = server.last_head().to_lowercase();
@@ -102,7 +102,7 @@ fn the_request_names_its_sender_and_its_target() {
 }
 
 #[test]
-fn five_redirects_are_followed_and_the_sixth_is_as_404() {
+fn five_redirects_are_followed_and_the_sixth_is_treated_like_404() {
     let server = chain();
     for hops in 1..=5 {
         assert_eq!(reading(fetch(&server.url(&format!("/{hops}")))), "# the end", "{hops} hops");
@@ -113,7 +113,7 @@ fn five_redirects_are_followed_and_the_sixth_is_as_404() {
 }
 
 #[test]
-fn redirects_lead_to_other_hosts() {
+fn redirects_to_other_hosts_are_followed() {
     let other = Server::saying(robots("# other"));
     let location = format!("Location: {}\r\n", other.url("/r"));
     for status in ["301 M", "302 F", "303 S", "307 T", "308 P"] {
@@ -122,7 +122,7 @@ fn redirects_lead_to_other_hosts() {
 }
 
 #[test]
-fn a_redirect_from_the_loopback_leads_to_no_link_local_address() {
+fn a_redirect_from_loopback_to_a_link_local_or_multicast_address_is_refused() {
     for host in ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "[64:ff9b::a9fe:a9fe]", "224.0.0.1"] {
         let answer = answer_to(response("302 F", &format!("Location: http://{host}/latest/meta-data/\r\n"), ""));
         let FetchOutcome::Failed(error) = &answer else { panic!("no failure: {answer:?}") };
@@ -133,7 +133,7 @@ fn a_redirect_from_the_loopback_leads_to_no_link_local_address() {
 }
 
 #[test]
-fn a_redirect_that_leads_nowhere_is_as_404() {
+fn a_redirect_that_cannot_be_followed_is_treated_like_404() {
     assert_eq!(reading(answer_to(response("301 M", "", ""))), "allow");
     assert_eq!(reading(answer_to(response("302 F", "Location: ftp://a.example/robots.txt\r\n", ""))), "allow");
     assert_eq!(reading(answer_to(response("302 F", "Location: http://\r\n", ""))), "allow");
@@ -144,7 +144,7 @@ fn a_redirect_that_leads_nowhere_is_as_404() {
 }
 
 #[test]
-fn client_errors_allow_and_server_errors_disallow() {
+fn client_errors_allow_everything_and_429_and_server_errors_disallow_everything() {
     for status in ["400 B", "401 U", "403 F", "404 N", "410 G", "418 T", "451 L"] {
         assert_eq!(reading(answer_to(response(status, "", "<html>"))), "allow", "{status}");
     }
@@ -158,7 +158,7 @@ fn client_errors_allow_and_server_errors_disallow() {
 }
 
 #[test]
-fn an_unchanged_file_is_not_sent_again() {
+fn an_unchanged_file_is_confirmed_by_a_conditional_request() {
     let server = Server::start(|head, stream| {
         let is_known = head.to_lowercase().contains("if-none-match: \"1\"");
         let answer = if is_known {
@@ -180,7 +180,7 @@ fn an_unchanged_file_is_not_sent_again() {
 }
 
 #[test]
-fn an_unknown_name_and_a_failed_connection_are_failures() {
+fn an_unknown_host_name_or_a_failed_connection_fails_the_fetch() {
     let answer = fetch(&format!("http://{}/robots.txt", nowhere()));
     assert_eq!(reading(answer.clone()), "disallow");
     assert_eq!(kind(answer), FetchErrorKind::Connect);
@@ -202,7 +202,7 @@ fn a_truncated_response_is_an_error() {
 }
 
 #[test]
-fn an_invalid_response_is_a_failure() {
+fn an_invalid_response_disallows_everything() {
     for bytes in [
         &b"\x00\xff\x00\xff"[..],
         b"<html>\r\n\r\n",
@@ -224,7 +224,7 @@ fn an_invalid_response_is_a_failure() {
 }
 
 #[test]
-fn a_compressed_answer_that_was_not_requested_is_a_failure() {
+fn an_unrequested_compressed_response_fails_the_fetch() {
     for coding in ["gzip", "br", "identity, gzip"] {
         let answer = answer_to(response("200 OK", &format!("Content-Encoding: {coding}\r\n"), "# a"));
         assert_eq!(kind(answer), FetchErrorKind::BadResponse, "{coding}");
@@ -259,7 +259,7 @@ fn drip(start: &'static str, again: &'static str, pause: Duration) -> Server {
 }
 
 #[test]
-fn anything_that_takes_too_long_is_a_timeout() {
+fn a_response_that_takes_too_long_in_any_part_is_a_timeout() {
     let tick = Duration::from_millis(20);
     // This is the maximum number of interim responses. With more, the fetch would fail for another
     // reason than the timeout.
@@ -279,7 +279,7 @@ fn anything_that_takes_too_long_is_a_timeout() {
 }
 
 #[test]
-fn redirects_share_the_time_of_one_fetch() {
+fn all_redirects_share_the_time_limit_of_one_fetch() {
     let server = Server::start(|_, stream| {
         std::thread::sleep(Duration::from_millis(200));
         let _ = stream.write_all(response("302 F", "Location: /x\r\n", "").as_bytes());
@@ -289,7 +289,7 @@ fn redirects_share_the_time_of_one_fetch() {
 }
 
 #[test]
-fn endless_responses_are_not_read_forever() {
+fn an_endless_head_is_an_error_and_an_endless_body_is_cut_at_the_size_limit() {
     let flood = "#".repeat(1 << 16);
     let endless: &'static str = Box::leak(flood.into_boxed_str());
     let now = Duration::ZERO;
@@ -307,7 +307,7 @@ fn endless_responses_are_not_read_forever() {
 }
 
 #[test]
-fn sixteen_interim_answers_are_read_and_no_more() {
+fn sixteen_interim_responses_are_accepted_and_seventeen_are_an_error() {
     let interim = |number| "HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n".repeat(number);
     assert_eq!(reading(answer_to(interim(16) + &robots("# a"))), "# a");
     for answers in [interim(17) + &robots("# a"), interim(17)] {
@@ -324,7 +324,7 @@ fn sixteen_interim_answers_are_read_and_no_more() {
 }
 
 #[test]
-fn a_flooding_server_does_not_block_others() {
+fn a_flood_of_interim_responses_does_not_block_fetches_from_other_servers() {
     let flood = drip("", "HTTP/1.1 102 Processing\r\n\r\n", Duration::ZERO);
     let fetcher = patient().start().unwrap();
     let flooded: Vec<_> = (0..2).map(|_| fetcher.fetch(&flood.url("/").parse().unwrap(), None)).collect();
@@ -335,7 +335,7 @@ fn a_flooding_server_does_not_block_others() {
 }
 
 #[test]
-fn a_fetch_ends_with_its_fetcher() {
+fn a_fetch_is_stopped_when_its_fetcher_is_dropped() {
     let server = drip("HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", "#", Duration::from_millis(5));
     let fetcher = patient().start().unwrap();
     let fetching = fetcher.fetch(&server.url("/").parse().unwrap(), None);

@@ -18,7 +18,7 @@ fn get(url: &str) -> FetchRequest {
 }
 
 #[test]
-fn a_redirect_is_an_answer_and_is_not_followed() {
+fn a_single_exchange_returns_a_redirect_without_following_it() {
     let server = Server::saying(response("301 Moved", "Location: http://192.0.2.1/x\r\n", "gone"));
     let answer = exchange(&Fetcher::new().unwrap(), get(&server.url("/robots.txt"))).unwrap();
     assert_eq!((answer.address, answer.status), (Some(server.address), StatusCode::MOVED_PERMANENTLY));
@@ -26,7 +26,7 @@ fn a_redirect_is_an_answer_and_is_not_followed() {
 }
 
 #[test]
-fn the_caller_sets_the_fields_of_a_request() {
+fn the_caller_can_set_the_header_fields_of_a_request() {
     let server = Server::saying(robots("# packed or not"));
     let fetcher = Fetcher::new().unwrap();
     let mut request = get(&server.url("/robots.txt"));
@@ -42,7 +42,7 @@ fn the_caller_sets_the_fields_of_a_request() {
 }
 
 #[test]
-fn a_body_is_read_as_far_as_requested() {
+fn a_body_is_read_up_to_the_requested_size() {
     let server = Server::saying(robots("0123456789"));
     let fetcher = Fetcher::new().unwrap();
     for (most, body, is_cut) in [(4, "0123", true), (9, "012345678", true), (10, "0123456789", false)] {
@@ -52,7 +52,7 @@ fn a_body_is_read_as_far_as_requested() {
 }
 
 #[test]
-fn the_address_shows_whether_there_was_a_connection() {
+fn the_error_contains_the_address_only_after_a_connection() {
     let fetcher = Fetcher::new().unwrap();
     let broken = Server::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n# be");
     let error = exchange(&fetcher, get(&broken.url("/robots.txt"))).unwrap_err();
@@ -79,7 +79,7 @@ fn a_host_can_be_mapped_to_another_address() {
 }
 
 #[test]
-fn a_body_is_streamed_as_far_as_requested_and_reports_truncation() {
+fn a_streamed_body_ends_at_the_requested_size_and_reports_truncation() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let fetcher = Fetcher::new().unwrap();
     let read = |request: FetchRequest| {

@@ -32,7 +32,7 @@ fn opened(builder: FetcherBuilder, url: &str) -> Result<String, String> {
 }
 
 #[test]
-fn a_trusted_certificate_is_good() {
+fn a_server_with_a_trusted_certificate_is_accepted() {
     let authority = Authority::new();
     let server = secured(&authority, "localhost", robots("# safe"));
     let url = format!("https://localhost:{}/robots.txt", server.address.port());
@@ -57,7 +57,7 @@ fn a_certificate_of_another_authority_or_name_is_rejected() {
 }
 
 #[test]
-fn there_is_no_fallback_to_plain_http() {
+fn a_failed_tls_handshake_does_not_fall_back_to_plain_http() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/robots.txt", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -90,7 +90,7 @@ fn a_redirect_from_http_to_https_is_followed() {
 }
 
 #[test]
-fn an_upstream_is_verified_by_its_own_name_and_asked_for_the_sites() {
+fn an_upstream_is_verified_by_its_own_name_and_gets_the_sites_host_field() {
     let authority = Authority::new();
     let server = secured(&authority, "127.0.0.1", robots("# safe"));
     let fetcher = trusting(&authority).start().unwrap();
@@ -104,7 +104,7 @@ fn an_upstream_is_verified_by_its_own_name_and_asked_for_the_sites() {
 }
 
 #[test]
-fn an_upstream_may_be_trusted_by_another_name() {
+fn an_upstream_is_verified_by_the_configured_server_name() {
     let authority = Authority::new();
     let server = secured(&authority, "app.internal", robots("# safe"));
     let fetcher = Fetcher::builder().trust_only(authority.pem().as_bytes()).unwrap().start().unwrap();
@@ -124,7 +124,7 @@ fn an_upstream_may_be_trusted_by_another_name() {
 }
 
 #[test]
-fn an_invalid_certificate_cannot_be_trusted() {
+fn an_invalid_certificate_cannot_be_added_as_a_trusted_authority() {
     assert!(Fetcher::builder().trust(b"").is_err());
     assert!(Fetcher::builder().trust(b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n").is_err());
 }

@@ -45,7 +45,7 @@ fn refused(live: &LiveRobots) -> bool {
 }
 
 #[test]
-fn a_cold_start_with_the_origin_down_is_503_then_the_origins_bytes() {
+fn robots_txt_is_503_after_a_cold_start_until_the_origin_serves_a_file() {
     let server = Server::saying(response("500 I", "", ""));
     let live = open(LiveRobots::url(&server.url("/robots.txt")).unwrap());
     for _ in 0..2 {
@@ -65,7 +65,7 @@ fn a_cold_start_with_the_origin_down_is_503_then_the_origins_bytes() {
 }
 
 #[test]
-fn before_the_first_success_an_upstream_answers_for_itself() {
+fn requests_for_robots_txt_reach_the_upstream_until_the_first_successful_fetch() {
     let server = Server::saying(response("500 I", "", ""));
     let live = open(LiveRobots::upstream([server.address.to_string()], "shop.example").unwrap());
     assert!(matches!(live.reload_blocking().outcome, ReloadOutcome::Kept { .. }));
@@ -78,7 +78,7 @@ fn before_the_first_success_an_upstream_answers_for_itself() {
 }
 
 #[test]
-fn without_a_robots_txt_nothing_is_enforced_and_the_upstreams_answer_is_relayed() {
+fn a_missing_robots_txt_enforces_nothing_and_requests_for_it_reach_the_application() {
     let server = Server::saying(response("404 N", "", ""));
     for live in [
         open(LiveRobots::url(&server.url("/robots.txt")).unwrap()),

@@ -48,7 +48,7 @@ fn good() -> (Server, LiveRobots) {
 }
 
 #[test]
-fn a_fetched_file_is_live_and_so_is_the_next_version() {
+fn a_fetched_file_and_its_next_version_go_live() {
     let (server, live) = good();
     assert_eq!(live.status().last_reload.cause, Cause::Start);
     server.now_says(robots("# next"));
@@ -62,7 +62,7 @@ fn a_fetched_file_is_live_and_so_is_the_next_version() {
 }
 
 #[test]
-fn a_change_is_found_by_itself() {
+fn a_changed_file_is_fetched_on_schedule() {
     let server = Server::saying(robots("# good"));
     let live = url(&server).schedule(often()).open().unwrap();
     wait_for("the first version", || body(&live).as_deref() == Some("# good"));
@@ -76,7 +76,7 @@ fn a_change_is_found_by_itself() {
 }
 
 #[test]
-fn a_cold_start_with_the_origin_down_enforces_nothing_until_it_is_up() {
+fn a_site_enforces_no_rules_after_a_cold_start_until_the_origin_responds() {
     let server = Server::saying(response("503 S", "Retry-After: 0\r\n", ""));
     let live = url(&server).schedule(often()).open().unwrap();
     wait_for("problem", || live.status().fetch.unwrap().failures > 1);
@@ -111,7 +111,7 @@ async fn a_start_does_not_wait_for_an_origin_that_hangs() {
 }
 
 #[test]
-fn a_start_that_must_not_fail_silently_waits_and_fails() {
+fn a_start_with_when_missing_fail_waits_for_the_fetch_and_returns_its_error() {
     let open = |url: &str| LiveRobots::url(url).unwrap().when_missing(WhenMissing::Fail).open().unwrap_err();
     let down = open(&format!("http://{}/robots.txt", nowhere()));
     assert_eq!(down.kind, RejectionKind::Unreachable);
@@ -158,7 +158,7 @@ fn every_failure_keeps_the_last_good_version() {
 }
 
 #[test]
-fn a_missing_file_is_held_and_reported() {
+fn a_missing_file_keeps_its_last_version_live_for_a_day_and_is_reported() {
     for status in ["404 Not Found", "410 Gone", "401 Unauthorized", "403 Forbidden"] {
         let (server, live) = good();
         server.now_says(response(status, "", ""));
@@ -195,7 +195,7 @@ fn a_removal_is_accepted_after_its_hold_time_and_the_file_may_return() {
 }
 
 #[test]
-fn a_file_that_never_was_means_no_rules_at_once() {
+fn a_site_without_a_known_robots_txt_enforces_no_rules_after_the_first_404() {
     let server = Server::saying(response("404 N", "", ""));
     let live = url(&server).open().unwrap();
     let reloaded = reload(&live);
@@ -211,7 +211,7 @@ fn remembering(state: &StateDir, url: &str) -> LiveBuilder<RemoteSource> {
 }
 
 #[test]
-fn after_a_restart_with_the_origin_down_the_last_good_version_is_live() {
+fn the_last_good_version_is_live_after_a_restart_with_the_origin_down() {
     let folder = tempfile::tempdir().unwrap();
     let (server, down) = (Server::saying(robots("# kept")), format!("http://{}/robots.txt", nowhere()));
     {
@@ -281,7 +281,7 @@ fn a_possibly_outdated_version_is_reported_until_the_origin_answers() {
 }
 
 #[test]
-fn a_fetched_version_passes_the_gate_and_can_be_rolled_back() {
+fn a_fetched_version_is_examined_by_the_gate_and_can_be_rolled_back() {
     let served = Arc::new(Mutex::new(("1", "User-agent: *\nDisallow: /a\n")));
     let server = tagged(&served);
     let gate = Gate::new();
@@ -322,7 +322,7 @@ fn tagged(served: &Arc<Mutex<(&'static str, &'static str)>>) -> Server {
 }
 
 #[test]
-fn unchanged_files_are_not_sent_again_but_refused_ones_are() {
+fn a_fetch_is_conditional_unless_the_last_fetched_file_was_rejected() {
     let served = Arc::new(Mutex::new(("1", "# one")));
     let server = tagged(&served);
     let live = url(&server).open().unwrap();
@@ -340,7 +340,7 @@ fn unchanged_files_are_not_sent_again_but_refused_ones_are() {
 }
 
 #[test]
-fn a_last_modified_date_is_passed_on() {
+fn the_last_modified_date_of_the_origin_is_kept() {
     let server = Server::saying(response("200 OK", "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n", "# a"));
     let live = url(&server).when_missing(WhenMissing::Fail).open().unwrap();
     let snapshot = live.snapshot();
@@ -349,7 +349,7 @@ fn a_last_modified_date_is_passed_on() {
 }
 
 #[test]
-fn an_upstream_is_asked_for_the_site() {
+fn an_upstream_request_has_the_sites_host_and_port() {
     let server = Server::saying(robots("# good"));
     let live = LiveRobots::upstream([server.address.to_string()], "Shop.example:8080").unwrap().open().unwrap();
     assert_eq!(live.snapshot().when_missing, WhenMissing::Relay);
@@ -400,7 +400,7 @@ fn redirecting(location: impl Into<String>) -> Server {
 }
 
 #[test]
-fn redirects_of_an_upstream_stay_on_the_site() {
+fn redirects_of_an_upstream_are_followed_only_within_the_site() {
     for location in ["/r", "http://shop.example/r", "//SHOP.example:8443/r"] {
         let server = redirecting(location);
         let live = LiveRobots::upstream([server.url("")], "shop.example").unwrap().schedule(seldom()).open().unwrap();
@@ -426,7 +426,7 @@ fn redirects_of_an_upstream_stay_on_the_site() {
 }
 
 #[test]
-fn another_upstream_is_asked_if_one_is_down_or_fails() {
+fn the_next_upstream_is_used_if_one_is_down_or_fails() {
     let (down, sick, well) =
         (nowhere().to_string(), Server::saying(response("500 I", "", "")), Server::saying(robots("# well")));
     let upstreams = [down, sick.address.to_string(), well.address.to_string()];
@@ -454,7 +454,7 @@ fn a_url_that_cannot_be_fetched_is_refused_immediately() {
 }
 
 #[test]
-fn one_fetcher_serves_many_sites_a_few_at_a_time() {
+fn one_fetcher_serves_many_sites_with_a_limited_number_of_concurrent_fetches() {
     let (now, most) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(0)));
     // No fetch is answered until all sites are open and all fetch slots are in use.
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
@@ -488,7 +488,7 @@ fn one_fetcher_serves_many_sites_a_few_at_a_time() {
 }
 
 #[test]
-fn a_dropped_site_is_no_longer_fetched() {
+fn the_fetches_of_a_site_stop_when_the_site_is_dropped() {
     let (server, other) = (Server::saying(robots("# good")), Server::saying(robots("# good")));
     let fetcher = Fetcher::new().unwrap();
     let live = url(&server).schedule(often()).fetcher(&fetcher).open().unwrap();
@@ -507,7 +507,7 @@ fn a_dropped_site_is_no_longer_fetched() {
 }
 
 #[test]
-fn a_listener_that_panics_stops_nothing() {
+fn scheduled_fetches_continue_after_a_listener_panics() {
     let server = Server::saying(robots("# good"));
     let live = url(&server).schedule(often()).on_reload(|_, _| panic!("as a test")).open().unwrap();
     wait_for("the first version", || body(&live).as_deref() == Some("# good"));
@@ -536,7 +536,7 @@ fn a_listener_may_reload_the_site() {
 }
 
 #[test]
-fn a_failure_is_reported_once() {
+fn a_repeated_failure_is_reported_once() {
     let server = Server::saying(response("500 I", "", ""));
     let reported = Arc::new(Mutex::new(Vec::new()));
     let ear = reported.clone();

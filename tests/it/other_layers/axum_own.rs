@@ -60,7 +60,7 @@ in_both_orders! {
 }
 
 #[tokio::test]
-async fn a_route_and_a_method_router_take_the_layer() {
+async fn the_layer_can_be_added_to_routes_method_routers_and_fallbacks() {
     use axum::Router;
     use axum::routing::get;
     let page = || get(async || "a draft");

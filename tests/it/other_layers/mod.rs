@@ -73,7 +73,7 @@ use in_both_orders;
 
 /// Layers that create responses need an empty body, so the response body must implement `Default`.
 #[tokio::test]
-async fn a_layer_that_responds_itself_works_outside_ours_without_axum() {
+async fn cors_and_timeout_layers_work_outside_the_robots_layer_without_axum() {
     async fn page(_: Request<Full<Bytes>>) -> Result<Response<Full<Bytes>>, Infallible> {
         Ok(Response::new(Full::from("a page")))
     }

@@ -87,7 +87,7 @@ in_both_orders! {
 /// A layer that changes every status changes the status of a refusal only if the refusal comes from
 /// an inner layer.
 #[tokio::test]
-async fn set_status() {
+async fn set_status_changes_a_refusal_only_if_the_robots_layer_is_inside() {
     let teapot = || SetStatusLayer::new(StatusCode::IM_A_TEAPOT);
     for (app, refused) in [
         (

@@ -39,7 +39,7 @@ fn same_request(request: Request<Body>) -> Request<Body> {
 /// limit is a separate layer in axum, or if an inner layer sheds load. Everything runs in this
 /// process, so paused time advances only when all tasks wait.
 #[tokio::test(start_paused = true)]
-async fn an_inner_limit_delays_robots_txt_only_within_one_stack() {
+async fn a_concurrency_limit_delays_robots_txt_only_in_one_stack_without_load_shedding() {
     let limit = || GlobalConcurrencyLimitLayer::new(1);
     let shed = || ServiceBuilder::new().layer(HandleErrorLayer::new(handle)).layer(super::robots()).load_shed();
     let apart = |app: Router| app.layer(limit()).layer(super::robots());

@@ -24,7 +24,7 @@ fn edited(file: &str, crawlers: &str) -> Result<EditedFile, ValueError> {
 }
 
 #[test]
-fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
+fn an_access_edit_is_minimal_and_repeating_it_changes_nothing() {
     for (file, crawlers, want) in [
         // The new group is added at the end, with the line ends of the file.
         ("", "-GPTBot", "U: GPTBot\nD: /\n"),
@@ -135,7 +135,7 @@ fn the_edit_is_the_smallest_and_the_second_changes_nothing() {
 }
 
 #[test]
-fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before() {
+fn disallowing_and_then_allowing_a_category_restores_the_original_verdicts() {
     let registry = Registry::builtin();
     for file in [
         "",
@@ -177,7 +177,7 @@ fn keeping_a_category_out_and_letting_it_in_again_gives_the_verdicts_of_before()
 }
 
 #[test]
-fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
+fn crawlers_that_would_obey_the_new_group_too_are_added_to_their_old_group() {
     let family = "User-agent: Baiduspider-image\nUser-agent: Baiduspider-render\nUser-agent: Baiduspider-video\n";
     let star = "User-agent: *\nDisallow: /a\n";
     let after = edited(star, "-Baiduspider").expect("an edit");
@@ -191,7 +191,7 @@ fn who_obeyed_the_group_of_another_is_named_where_its_rules_were() {
 }
 
 #[test]
-fn an_edit_that_is_not_proved_is_refused() {
+fn an_edit_that_cannot_be_proved_correct_is_refused() {
     // The name in the file contains the tokens of two crawlers, so they cannot be blocked
     // separately.
     let file = "User-agent: Mozilla/5.0 (compatible; aaabot/1.0; bbbbot/1.0)\nAllow: /x\n";

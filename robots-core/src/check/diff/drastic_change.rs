@@ -21,10 +21,10 @@ use crate::rules::{
 };
 
 /// Minimum number of lost disallow rules for [`DrasticChange::RulesLost`].
-const FEW_RULES: usize = 10;
+const MIN_LOST_RULES: usize = 10;
 
 /// Minimum number of newly allowed crawlers for [`DrasticChange::CrawlersLetIn`].
-const FEW_CRAWLERS: usize = 5;
+const MIN_ALLOWED_CRAWLERS: usize = 5;
 
 /// A change of a file that is so large that it is rarely intended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub enum DrasticChange {
     },
 }
 
-fn is_everyone_shut(pair: &Pair, registry: &Registry) -> bool {
+fn is_everyone_blocked(pair: &Pair, registry: &Registry) -> bool {
     // A search engine that ignores `*` and is not named in any group is not examined, because the
     // rules for `*` cannot block it.
     let is_shut = |subject: &Subject| {
@@ -160,20 +160,20 @@ fn rules_lost(pair: &Pair, old: &RobotsTxt, new: &RobotsTxt, registry: &Registry
     let (mut gained, mut tried) = (0, 0);
     for class in pair.classes(subject::all(Reading::Standard, old, new, registry)) {
         let [before, after] = pair.select(&class[0]);
-        let (here, all) = opened(before, after, MAX_RULES.saturating_sub(of));
+        let (here, all) = count_opened_paths(before, after, MAX_RULES.saturating_sub(of));
         (lost, of) = (lost + here, of + all);
-        let (here, all) = opened(after, before, MAX_RULES.saturating_sub(tried));
+        let (here, all) = count_opened_paths(after, before, MAX_RULES.saturating_sub(tried));
         (gained, tried) = (gained + here, tried + all);
     }
-    (lost >= FEW_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
+    (lost >= MIN_LOST_RULES && lost * 2 > of && gained * 2 < lost).then_some(DrasticChange::RulesLost { lost, of })
 }
 
 /// Tries one path for each disallow rule of `shut`: the shortest path that the rule matches.
 /// Returns how many of these paths `shut` disallows and `open` allows, and how many `shut`
 /// disallows in all.
-fn opened(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
+fn count_opened_paths(shut: Selection<'_>, open: Selection<'_>, most: usize) -> (usize, usize) {
     let (mut opened, mut of) = (0, 0);
-    for path in witness::of_rules(shut, Access::Disallow).take(most) {
+    for path in witness::paths_of_rules(shut, Access::Disallow).take(most) {
         let request = RequestPath::new(&path);
         if shut.verdict(&request).access() == Access::Disallow {
             of += 1;
@@ -189,7 +189,7 @@ fn newly_allowed_crawlers(pair: &Pair, old: &RobotsTxt, registry: &Registry) -> 
     let of = shut.len();
     let crawlers: Vec<Subject> =
         shut.into_iter().filter(|subject| pair.extents(subject)[1] > SiteExtent::Shut).collect();
-    let is_mass = crawlers.len() >= FEW_CRAWLERS && crawlers.len() * 2 > of;
+    let is_mass = crawlers.len() >= MIN_ALLOWED_CRAWLERS && crawlers.len() * 2 > of;
     is_mass.then(|| DrasticChange::CrawlersLetIn { crawlers: sorted(crawlers), of })
 }
 
@@ -198,7 +198,7 @@ impl Pair {
         self.select(subject).map(SiteExtent::of)
     }
 
-    fn shuts_out(&self, subject: &Subject) -> bool {
+    fn restricts_more(&self, subject: &Subject) -> bool {
         let [was, is] = self.extents(subject);
         is < was
     }
@@ -222,19 +222,19 @@ impl DrasticChange {
             // Without an old file, only the effect of the new file matters. So the new file is
             // compared with itself.
             let pair = Pair::new(Reading::Standard, new, new, registry);
-            return Vec::from_iter(is_everyone_shut(&pair, registry).then_some(Self::EveryoneShutOut));
+            return Vec::from_iter(is_everyone_blocked(&pair, registry).then_some(Self::EveryoneShutOut));
         };
         let pair = Pair::new(Reading::Standard, old, new, registry);
         let [was, is] = pair.extents(&Subject::unnamed());
-        let engines: Vec<Subject> = engines(registry).filter(|engine| pair.shuts_out(engine)).collect();
+        let engines: Vec<Subject> = engines(registry).filter(|engine| pair.restricts_more(engine)).collect();
         let mut found = Self::losses(old, new);
         if is == SiteExtent::Shut
-            && is_everyone_shut(&pair, registry)
+            && is_everyone_blocked(&pair, registry)
             && (was > SiteExtent::Shut || !engines.is_empty())
         {
             found.push(DrasticChange::EveryoneShutOut);
         } else {
-            if pair.shuts_out(&Subject::unnamed()) {
+            if pair.restricts_more(&Subject::unnamed()) {
                 found.push(DrasticChange::UnnamedShutOut);
             }
             if !engines.is_empty() {
@@ -336,7 +336,7 @@ mod tests {
     const OPEN: &str = "User-agent: *\nDisallow: /cart\n";
 
     #[test]
-    fn without_a_version_before_only_a_total_shut_out_counts() {
+    fn a_first_version_is_drastic_only_if_it_blocks_everyone() {
         for shut in [
             "User-agent: *\nDisallow: /\n",
             "User-agent: *\nDisallow: *\nUser-agent: bingbot\nDisallow: /\n",
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_in_is_missed() {
+    fn blocking_search_engines_or_unnamed_crawlers_that_were_allowed_is_drastic() {
         assert_eq!(say(OPEN, "User-agent: *\nDisallow: /\n"), ["everyone is blocked: no crawler may fetch anything"]);
         let bing = say(OPEN, "User-agent: *\nDisallow: /cart\nUser-agent: bingbot\nDisallow: /\n");
         assert!(
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_any_group_is_missed_its_groups() {
+    fn losing_every_group_is_drastic_only_if_the_old_version_had_groups() {
         let lost = "the file no longer contains any group (before: 1), so nothing is restricted any more; to restrict \
                     nothing, write \"User-agent: *\" \
                     with an empty \"Disallow:\"";
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_lost_its_rules_is_noticed_unless_it_opens_the_site_explicitly() {
+    fn losing_every_rule_is_drastic_unless_the_new_version_opens_the_site_explicitly() {
         let old = "User-agent: *\nDisallow: /private/\nAllow: /p/\n\nUser-agent: GPTBot\nDisallow: /\n";
         let lost = format!("the file no longer contains any rule (before: 2); {}", FileKind::NO_RESTRICTIONS);
         for new in [
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_the_version_before_is_noticed_where_it_was_cut() {
+    fn the_old_version_cut_off_within_a_line_or_before_its_rules_is_reported() {
         let old = "User-agent: *\nDisallow: /private/\nDisallow: /tmp/\n\nUser-agent: GPTBot\nDisallow:\n# end\n";
         let is_cut = |length: usize| say(old, &old[..length]).iter().any(|said| said.contains("only the beginning of"));
         let at = |text: &str| old.find(text).expect("it is there") + text.len();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn much_that_opens_at_once_is_noticed() {
+    fn allowing_many_blocked_paths_or_crawlers_at_once_is_reported() {
         let rules = |from: usize, to: usize| -> String {
             let rules: String = (from..to).map(|number| format!("Disallow: /part{number}/\n")).collect();
             format!("User-agent: *\n{rules}")

@@ -8,7 +8,7 @@ pub(super) const MAX_RULES: usize = 50_000;
 
 /// Invented paths that no real rule mentions. Most paths of a site have the same verdict as these
 /// paths.
-const UNNAMED: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
+const UNMENTIONED_PATHS: [&[u8]; 2] = [b"/wq3-named-by-no-rule", b"/Xk7/named-by-no-rule"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::check) enum SiteExtent {
@@ -21,8 +21,8 @@ pub(in crate::check) enum SiteExtent {
 
 impl SiteExtent {
     /// Reports whether the paths that no rule mentions are allowed.
-    pub(in crate::check) fn is_open_at_large(selection: Selection<'_>) -> bool {
-        UNNAMED.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
+    pub(in crate::check) fn allows_unmentioned_paths(selection: Selection<'_>) -> bool {
+        UNMENTIONED_PATHS.into_iter().any(|path| selection.verdict(&RequestPath::new(path)).access() == Access::Allow)
     }
 
     pub(in crate::check) fn of(selection: Selection<'_>) -> Self {
@@ -31,10 +31,10 @@ impl SiteExtent {
             let path = RequestPath::new(path);
             !path.is_robots_txt() && selection.verdict(&path).access() == Access::Allow
         };
-        if Self::is_open_at_large(selection) {
+        if Self::allows_unmentioned_paths(selection) {
             Self::Open
         } else if is_open(b"/")
-            || witness::of_rules(selection, Access::Allow).take(MAX_RULES).any(|path| is_open(&path))
+            || witness::paths_of_rules(selection, Access::Allow).take(MAX_RULES).any(|path| is_open(&path))
         {
             Self::Partly
         } else {

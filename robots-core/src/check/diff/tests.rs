@@ -16,7 +16,7 @@ fn changes_for(diff: &Diff, name: Option<&str>) -> Vec<String> {
 }
 
 #[test]
-fn text_that_means_the_same_is_no_difference() {
+fn files_with_the_same_meaning_have_no_difference() {
     for (old, new) in [
         ("User-agent: *\nDisallow: /a\n", "# moved\nuser-agent: *\n\nDisallow: /a # yes\n"),
         ("User-agent: *\nDisallow: /a\nDisallow: /b\n", "User-agent: *\nDisallow: /b\nDisallow: /a\n"),
@@ -29,7 +29,7 @@ fn text_that_means_the_same_is_no_difference() {
 }
 
 #[test]
-fn who_is_spared_a_change_for_all_is_listed_with_who_obeys_the_same_group() {
+fn crawlers_spared_by_a_change_for_all_are_listed_with_others_that_obey_their_group() {
     let old = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nUser-agent: HouseBot\nDisallow: /b\n";
     let shut = old.replace("/a", "/");
     let named = |diff: &Diff| {
@@ -52,7 +52,7 @@ fn who_is_spared_a_change_for_all_is_listed_with_who_obeys_the_same_group() {
 }
 
 #[test]
-fn each_change_has_a_path() {
+fn each_change_has_an_example_path() {
     for (old, new, want) in [
         ("Disallow: /a", "Disallow: /a\nDisallow: /b", &["disallow /b"][..]),
         ("Disallow: /a", "Allow: /", &["allow /a"]),
@@ -69,7 +69,7 @@ fn each_change_has_a_path() {
 }
 
 #[test]
-fn what_changes_where_two_rules_meet_is_found() {
+fn changes_on_paths_that_match_two_rules_are_found() {
     for (old, new, want) in [
         ("Disallow: /x", "Disallow: /\nAllow: /$", "disallow"),
         ("Disallow: /\nAllow: /shop/", "Disallow: /\nAllow: /shop/\nDisallow: /s*checkout", "disallow"),
@@ -96,7 +96,7 @@ fn what_changes_where_two_rules_meet_is_found() {
 }
 
 #[test]
-fn a_change_of_the_whole_site_is_said_to_be_one() {
+fn a_change_is_classified_as_the_whole_site_the_rest_or_a_part() {
     use Breadth::{Part, Rest, Site};
     for (old, new, want) in [
         ("Disallow:", "Disallow: /", &[Site][..]),
@@ -117,13 +117,13 @@ fn a_change_of_the_whole_site_is_said_to_be_one() {
 }
 
 #[test]
-fn a_line_without_a_path_decides_nothing() {
+fn a_disallow_line_without_a_path_is_not_the_deciding_rule() {
     let diff = between("User-agent: *\nDisallow:\n", "User-agent: *\nDisallow: /\n");
     assert_eq!(diff.effects[0].changes[0].before.as_ref(), None);
 }
 
 #[test]
-fn crawlers_are_distinguished_and_search_engines_come_first() {
+fn changes_are_listed_for_each_crawler_with_search_engines_first() {
     let old = "User-agent: *\nDisallow: /a\n";
     let new = "User-agent: *\nDisallow: /a\n\nUser-agent: Googlebot\nDisallow: /b\n\nUser-agent: GPTBot\nUser-agent: MyBot\n\
                Disallow: /\n";
@@ -141,7 +141,7 @@ fn crawlers_are_distinguished_and_search_engines_come_first() {
 }
 
 #[test]
-fn guards_are_held() {
+fn a_guard_reports_a_breach_if_a_path_that_it_protects_becomes_disallowed() {
     let old = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\n"[..]);
     let new = RobotsTxt::parse(&b"User-agent: *\nDisallow: /cart\nDisallow: /*?page=\n"[..]);
     let breaches = |guard: &str| {
@@ -159,7 +159,7 @@ fn guards_are_held() {
 }
 
 #[test]
-fn many_changes_are_counted() {
+fn changes_over_the_maximum_are_counted_as_omitted() {
     let rules: String = (0..500).map(|at| format!("Disallow: /p{at}/\n")).collect();
     let diff = between("User-agent: *\nDisallow:\n", &format!("User-agent: *\n{rules}"));
     let effect = &diff.effects[0];
@@ -191,7 +191,7 @@ fn the_alternate_form_names_every_change_and_every_crawler_that_a_file_names() {
 }
 
 #[test]
-fn a_delay_that_changes_is_said_for_those_that_obey_it() {
+fn a_changed_crawl_delay_is_reported_for_the_crawlers_that_obey_it() {
     let old = "User-agent: *\nDisallow: /a\n\nUser-agent: GPTBot\nCrawl-delay: 5\nDisallow: /a\n";
     let new = "User-agent: ClaudeBot\nCrawl-delay: 10\nDisallow: /a\n\nUser-agent: *\nDisallow: /a\n\n\
                User-agent: GPTBot\nCrawl-delay: 2.5\nDisallow: /a\n";

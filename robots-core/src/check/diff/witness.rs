@@ -12,7 +12,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::check::pattern::spelled;
+use crate::check::pattern::with_normal_escapes;
 use crate::rules::{Access, Group, PathPattern, Reading, Rule, Selection};
 
 /// Maximum number of paths that are tried for one class of crawlers, to bound the cost.
@@ -31,11 +31,11 @@ const MAX_STATES: usize = 10_000_000;
 /// upper-cases the digits of escapes, but it does not change the path of a URL. So this function
 /// makes these changes in the path.
 pub(super) fn as_url(path: &[u8]) -> Vec<u8> {
-    [b"http://x", spelled(path).as_slice()].concat()
+    [b"http://x", with_normal_escapes(path).as_slice()].concat()
 }
 
 /// Returns one path for each rule with this access: the shortest path that the rule matches.
-pub(super) fn of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
+pub(super) fn paths_of_rules(selection: Selection<'_>, access: Access) -> impl Iterator<Item = Vec<u8>> {
     let counts = move |rule: &Rule<'_>| rule.access() == access && matches!(rule.pattern(), [b'/' | b'*', ..]);
     selection.groups().flat_map(Group::rules).filter(counts).map(|rule| shortest(rule.pattern()))
 }
@@ -80,7 +80,7 @@ pub(super) fn paths(
             if paths.is_full() || !goes_on() {
                 break;
             }
-            paths.join(start, end);
+            paths.add_joined_paths(start, end);
         }
         if paths.is_full() || !goes_on() {
             break;
@@ -88,7 +88,7 @@ pub(super) fn paths(
     }
     let as_compared = |pattern: &&[u8]| {
         let is_plain = pattern.starts_with(b"/") && !pattern.iter().any(|byte| matches!(byte, b'*' | b'%'));
-        (compared(pattern, before.rules.reading()), is_plain)
+        (comparable_form(pattern, before.rules.reading()), is_plain)
     };
     let (every, changed): (Vec<_>, Vec<_>) =
         (every.iter().map(as_compared).collect(), changed.iter().map(as_compared).collect());
@@ -103,7 +103,7 @@ pub(super) fn paths(
         if paths.is_full() || !goes_on() {
             break;
         }
-        paths.meet(pattern, other, &mut states);
+        paths.add_common_path(pattern, other, &mut states);
     }
     paths.list
 }
@@ -128,11 +128,11 @@ fn rules(selection: Selection<'_>) -> HashSet<(bool, &[u8])> {
 }
 
 /// Returns a pattern in the form that is compared with paths.
-fn compared(pattern: &[u8], reading: Reading) -> Vec<u8> {
+fn comparable_form(pattern: &[u8], reading: Reading) -> Vec<u8> {
     if reading == Reading::Reference {
         return pattern.to_vec();
     }
-    let mut text = PathPattern::new(pattern, reading).with_runs(b'*').next().unwrap_or_default();
+    let mut text = PathPattern::new(pattern, reading).with_wildcards_as(b'*').next().unwrap_or_default();
     // A `*` at the end is dropped, because a pattern without `$` matches any continuation.
     if text.pop_if(|last| *last == b'*').is_none() {
         text.push(b'$');
@@ -187,7 +187,7 @@ impl Paths {
 
     /// Adds the shortest path that both patterns match. Also adds a continuation of this path,
     /// unless one of the patterns ends with `$`.
-    fn meet(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
+    fn add_common_path(&mut self, pattern: &[u8], other: &[u8], budget: &mut usize) {
         let Some(path) = shortest_of_both(pattern, other, budget) else { return };
         if !body(pattern).1 && !body(other).1 {
             self.add([&path, &*self.other_filler].concat());
@@ -198,7 +198,7 @@ impl Paths {
     /// Adds two paths that begin with the text of `start` and end with the text of `loose`. In one
     /// path, the two strings are adjacent; in the other path, a filler separates them. Adds nothing
     /// if `start` ends with `$`.
-    fn join(&mut self, start: &[u8], loose: &[u8]) {
+    fn add_joined_paths(&mut self, start: &[u8], loose: &[u8]) {
         let (start, anchored) = body(start);
         if anchored {
             return;
@@ -221,7 +221,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
         return None;
     }
     let prefix = &one[..common];
-    let (one, other) = (whole(&one[common..]), whole(&other[common..]));
+    let (one, other) = (full_path_pattern(&one[common..]), full_path_pattern(&other[common..]));
     let width = other.len() + 1;
     let states = (one.len() + 1) * width;
     *budget = budget.checked_sub(states)?;
@@ -267,7 +267,7 @@ fn shortest_of_both(one: &[u8], other: &[u8], budget: &mut usize) -> Option<Vec<
 
 /// Converts a pattern to the form that must match a path to its end: removes the `$` at the end, or
 /// adds a `*` if there is none.
-fn whole(pattern: &[u8]) -> Vec<u8> {
+fn full_path_pattern(pattern: &[u8]) -> Vec<u8> {
     match pattern {
         [body @ .., b'$'] => body.to_vec(),
         _ => [pattern, b"*"].concat(),
@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reference_parser_compares_escapes() {
+    fn a_path_becomes_a_url_with_the_escapes_of_the_reference_parser() {
         for (path, url) in [
             ("/a", "http://x/a"),
             ("/%c3%a9/%zz%", "http://x/%C3%A9/%zz%"),
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_text_of_two_patterns() {
+    fn the_shortest_path_that_matches_two_patterns_is_found() {
         for (one, other, shortest) in [
             ("/shop*sort=", "/shop*color=red", Some("/shopcolor=redsort=".len())),
             ("/shop/", "/s*checkout", Some("/shop/checkout".len())),

@@ -19,7 +19,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::agent::Registry;
-use crate::check::pattern::{spelled, without_runs};
+use crate::check::pattern::{with_normal_escapes, without_redundant_stars};
 use crate::rules::{Access, Directive, Group, Host, Name, ProductToken, Reading, RobotsTxt, Rule, crawl_delay};
 
 /// Maximum number of lines that are converted, to bound the cost. Crawlers combine all groups that
@@ -117,7 +117,7 @@ impl EffectiveContent {
 fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
     let mut rules: Vec<_> = rules
         .filter(|rule| !rule.pattern().is_empty())
-        .map(|rule| (spelled(rule.pattern()), rule.access() == Access::Allow))
+        .map(|rule| (with_normal_escapes(rule.pattern()), rule.access() == Access::Allow))
         .collect();
     rules.sort_unstable_by_key(|(pattern, allows)| Reverse((pattern.len(), *allows)));
     let mut seen = HashSet::new();
@@ -126,7 +126,7 @@ fn blocks<'r>(rules: impl Iterator<Item = Rule<'r>>) -> Vec<Block> {
         // An allow rule for an index page may also apply to the page's folder, depending on how the
         // pattern is written. So no `*` is removed from patterns with `/index.htm`.
         let is_index = memchr::memmem::find(&pattern, b"/index.htm").is_some();
-        let pattern = if is_index { pattern } else { without_runs(pattern) };
+        let pattern = if is_index { pattern } else { without_redundant_stars(pattern) };
         if !seen.insert(pattern.clone()) {
             continue;
         }
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_that_say_the_same_in_other_words_are_the_same() {
+    fn files_with_the_same_effective_rules_compare_as_the_same() {
         let of = |file: &str| {
             let robots = RobotsTxt::parse(file.as_bytes());
             EffectiveContent::of(&robots, Registry::builtin(), &mut NameKeys::default()).expect("a small file")

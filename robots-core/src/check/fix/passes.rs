@@ -150,7 +150,7 @@ const MAX_ROUNDS: usize = 4;
 
 /// Maximum size of a file whose fixes can be proved safe, in bytes. In larger files, all fixes are
 /// unsafe.
-const MAX_PROOF_WORK: usize = 1 << 20;
+const MAX_PROVED_BYTES: usize = 1 << 20;
 
 /// Checks whether the edits of candidates correct the findings, and whether the edits are safe.
 pub(super) struct Prover {
@@ -218,16 +218,16 @@ impl Prover {
             self.changes.set(MAX_CHANGES);
             // Many files repeat one mistake on many lines, so all fixes of a lint are first tried
             // together.
-            let apart: BTreeSet<usize> = apart(&candidates, &of_code).into_iter().collect();
-            let of_all = match apart.len() {
+            let without_conflicts: BTreeSet<usize> = without_conflicts(&candidates, &of_code).into_iter().collect();
+            let of_all = match without_conflicts.len() {
                 0 | 1 => EditOutcome::NotCorrected,
-                _ => self.outcome(apart.iter().map(|at| &candidates[*at]), false),
+                _ => self.outcome(without_conflicts.iter().map(|at| &candidates[*at]), false),
             };
             for (number, at) in of_code.into_iter().enumerate() {
                 let outcome = match of_all {
-                    EditOutcome::SameContent if apart.contains(&at) => of_all,
+                    EditOutcome::SameContent if without_conflicts.contains(&at) => of_all,
                     _ if number < MAX_FINDINGS_OF_LINT => self.outcome([&candidates[at]], true),
-                    _ if apart.contains(&at) => of_all,
+                    _ if without_conflicts.contains(&at) => of_all,
                     _ => EditOutcome::NotCorrected,
                 };
                 corrected[at] = outcome != EditOutcome::NotCorrected;
@@ -267,7 +267,7 @@ impl Prover {
         if safe.is_empty() || others.is_empty() {
             return Vec::new();
         }
-        let others = apart(candidates, &others);
+        let others = without_conflicts(candidates, &others);
         let base: Vec<Edit> = others.iter().flat_map(|at| candidates[*at].edits.iter().cloned()).collect();
         let before = RobotsTxt::parse(Edit::apply(self.file.bytes(), &base));
         let report = check(&before, &self.options);
@@ -275,7 +275,7 @@ impl Prover {
         let mut rejected = Vec::new();
         // Candidates that conflict with each other are tried in different rounds.
         for _ in 0..MAX_ROUNDS {
-            let tried = apart_from(&others, candidates, &safe);
+            let tried = without_conflicts_with(&others, candidates, &safe);
             let confirmed = prover.apply_together(candidates, &tried, EditOutcome::SameEffect);
             let (tried, confirmed): (BTreeSet<_>, BTreeSet<_>) =
                 (tried.into_iter().collect(), confirmed.into_iter().collect());
@@ -295,7 +295,7 @@ impl Prover {
         let mut accepted = Vec::new();
         // The lists of candidates that are still to be tried. If the candidates of a list cannot be
         // applied together, the list is split into halves, and the first half is tried next.
-        let mut open = vec![apart(candidates, of)];
+        let mut open = vec![without_conflicts(candidates, of)];
         while let Some(part) = open.pop() {
             if part.is_empty() {
                 continue;
@@ -325,7 +325,7 @@ impl Prover {
         if !self.are_corrected(&after, &corrected) {
             return EditOutcome::NotCorrected;
         }
-        if length > MAX_PROOF_WORK {
+        if length > MAX_PROVED_BYTES {
             return EditOutcome::OtherEffect;
         }
         let registry = &self.options.site.registry;
@@ -376,13 +376,13 @@ fn counts(report: &Report) -> BTreeMap<&'static str, usize> {
 
 /// Returns the candidates in `of` that do not conflict with each other. If two candidates conflict,
 /// the later one is left out.
-pub(super) fn apart(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
-    apart_from(&[], candidates, of)
+pub(super) fn without_conflicts(candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
+    without_conflicts_with(&[], candidates, of)
 }
 
-/// Returns candidates like [`apart`], but leaves out candidates that conflict with those in
-/// `chosen`.
-fn apart_from(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
+/// Returns candidates like [`without_conflicts`], but leaves out candidates that conflict with
+/// those in `chosen`.
+fn without_conflicts_with(chosen: &[usize], candidates: &[Candidate], of: &[usize]) -> Vec<usize> {
     let edits = chosen.iter().flat_map(|at| &candidates[*at].edits);
     let mut taken: BTreeMap<usize, &Edit> = edits.map(|edit| (edit.start, edit)).collect();
     let mut free = Vec::new();

@@ -20,7 +20,7 @@ fn safeties(file: &[u8], options: &Options) -> Vec<(&'static str, Option<Safety>
 }
 
 #[test]
-fn every_lint_with_edits_corrects_its_own_example() {
+fn every_lint_whose_bad_example_can_be_fixed_corrects_it() {
     for lint in Lint::all().iter().filter(|lint| lint.fix.is_some()) {
         let (options, file) = (lint.example_options(), lint.bad.bytes().into_owned());
         let fixed = fix(&RobotsTxt::parse(file), &options, Safety::Unsafe);
@@ -37,7 +37,7 @@ fn every_lint_with_edits_corrects_its_own_example() {
 }
 
 #[test]
-fn the_usual_safety_of_each_lint() {
+fn only_the_fixes_of_the_listed_lints_are_safe_for_their_examples() {
     let usual = |lint: &Lint| {
         let found = safeties(&lint.bad.bytes(), &lint.example_options());
         found.into_iter().find(|(code, _)| *code == lint.code).and_then(|(_, safety)| safety)
@@ -56,7 +56,7 @@ fn the_usual_safety_of_each_lint() {
 }
 
 #[test]
-fn what_is_usually_safe_is_not_where_it_decides() {
+fn a_usually_safe_fix_is_unsafe_if_it_would_change_a_verdict() {
     // The two patterns are equally long. Without the final `*`, another rule would decide.
     let file = "User-agent: *\nDisallow: /private/*\nAllow: /*/opened\n";
     assert_eq!(safeties(file.as_bytes(), &Options::new()), [("redundant-star", Some(Safety::Unsafe))]);
@@ -72,7 +72,7 @@ fn what_is_usually_safe_is_not_where_it_decides() {
 }
 
 #[test]
-fn files_are_corrected_line_by_line() {
+fn safe_fixes_correct_a_file_in_one_run_and_keep_its_comments() {
     for (file, want) in [
         (
             "\u{feff}User-agent: *\r\n\r\nDissallow: /a # why\r\nDisallow /b\r\nD: /a\r\n",
@@ -98,7 +98,7 @@ fn files_are_corrected_line_by_line() {
 }
 
 #[test]
-fn unsafe_fixes_are_made_where_they_are_wanted() {
+fn unsafe_fixes_are_applied_if_they_are_requested() {
     for (file, want) in [
         ("U: *\nD: p\n", "U: *\nD: /p\n"),
         ("D: /p\nD: /b\n", "U: *\nD: /p\nD: /b\n"),
@@ -156,7 +156,7 @@ fn unsafe_fixes_are_made_where_they_are_wanted() {
 }
 
 #[test]
-fn what_can_be_meant_in_two_ways_is_left() {
+fn an_ambiguous_value_is_reported_but_not_changed() {
     let values = ".x | ?sort= | &page= | page=2 | pdf$ | all | none | shop.example/old/ | www.shop.example | \
         ^/(a|b) | C:\\inetpub\\ | /a/ for staff | /a and /b | /a /b c | /a, b | /a,/ | a/, b/ | \
         ftp://shop.example/a | https://shop.example/ | /a\u{a0}b | /shop.example/a | /a/:id | /?b=9";
@@ -170,13 +170,13 @@ fn what_can_be_meant_in_two_ways_is_left() {
 }
 
 #[test]
-fn a_comment_goes_on_allowing_the_same_line() {
+fn a_fix_is_not_applied_if_an_allow_comment_would_apply_to_another_line() {
     let file = "User-agent: *\nDisallow: /p\n# robots-check: allow(secret-path)\nDisallow: /p\nDisallow: /backup/\n";
     assert_eq!(fixed(file, Safety::Unsafe), file);
 }
 
 #[test]
-fn a_file_of_rubbish_costs_no_more_than_a_bound() {
+fn a_file_with_hundreds_of_problems_has_no_more_safe_fixes_after_one_run() {
     let file =
         ["User-agent: *\n", &"rubbish line here\nDisallow: /p\nDisallow: b\nDisallow: /c*\n".repeat(200)].concat();
     let robots = RobotsTxt::parse(file.as_bytes());
@@ -186,7 +186,7 @@ fn a_file_of_rubbish_costs_no_more_than_a_bound() {
 }
 
 #[test]
-fn quotes_that_a_spreadsheet_leaves_are_taken_off() {
+fn an_unsafe_fix_removes_quotes_and_separators_of_a_spreadsheet() {
     for (before, after) in [
         ("User-agent: *\nDisallow: \"/cart\"\n", "User-agent: *\nDisallow: /cart\n"),
         ("User-agent: *\nDisallow: 'cart' # c\n", "User-agent: *\nDisallow: /cart # c\n"),
@@ -205,7 +205,7 @@ fn quotes_that_a_spreadsheet_leaves_are_taken_off() {
 }
 
 #[test]
-fn a_text_that_is_no_robots_txt_is_left_alone() {
+fn a_file_that_is_not_a_robots_txt_is_not_changed() {
     for file in ["django==4.2\nrequests>=2.31\n# pinned\nflask\n", "name = shop\nurl: x\n", "{\n  \"a\": 1\n}\n"] {
         assert_eq!(fixed(file, Safety::Unsafe), file);
         assert!(safeties(file.as_bytes(), &Options::new()).iter().all(|(_, safety)| safety.is_none()), "{file}");
@@ -237,7 +237,7 @@ fn no_fix_opens_a_site_that_may_have_lost_its_rules() {
 
 /// A byte order mark inside a file hides a user-agent line, so that its rules join the group above.
 #[test]
-fn fixes_are_sought_in_the_text_that_the_others_lead_to() {
+fn an_invisible_character_is_removed_safely_only_if_it_hides_no_user_agent_line() {
     for mark in ["\u{feff}", "\u{feff}\u{feff}", "\u{200b}", "\u{a0}"] {
         for (shared, own) in [
             ("User-agent: GPTBot\nDisallow: /\n\n", "User-agent: *\nDisallow: /private/\nAllow: /\n"),

@@ -106,7 +106,7 @@ fn codes_are_kebab_case_and_unique() {
 }
 
 #[test]
-fn every_lint_says_why_in_one_paragraph() {
+fn every_lint_explains_its_reason_in_one_paragraph() {
     for lint in Lint::all() {
         assert!(lint.why.len() > 60 && !lint.why.contains('\n') && lint.why.ends_with('.'), "{}", lint.code);
         assert!(lint.summary.len() > 10 && !lint.summary.ends_with('.'), "{}", lint.code);
@@ -131,7 +131,7 @@ fn every_good_example_is_clean() {
 }
 
 #[test]
-fn a_finding_about_a_crawler_names_it_safely() {
+fn a_finding_about_a_crawler_contains_its_escaped_and_shortened_name() {
     let agents = |code: &str, file: &[u8]| -> Vec<Option<String>> {
         of(code, file).iter().map(|finding| finding.agent.as_deref().map(str::to_owned)).collect()
     };
@@ -146,7 +146,7 @@ fn a_finding_about_a_crawler_names_it_safely() {
 }
 
 #[test]
-fn every_message_keeps_the_house_style() {
+fn every_message_starts_in_lower_case_without_a_final_full_stop() {
     for finding in Lint::all().iter().flat_map(|lint| findings(lint, &lint.bad)) {
         for text in [Some(finding.message), finding.help].into_iter().flatten() {
             assert!(!text.starts_with(|char: char| char.is_uppercase()), "{text}");

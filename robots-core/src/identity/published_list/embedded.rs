@@ -68,7 +68,7 @@ mod tests {
     use crate::identity::RangeSet;
 
     #[test]
-    fn every_word_of_the_snapshot_is_read() {
+    fn every_prefix_in_the_snapshot_is_parsed() {
         let lists = EmbeddedList::all();
         assert_eq!(lists.len(), SNAPSHOT.lines().filter(|line| line.starts_with('[')).count());
         let is_prefixes = |line: &&str| !line.starts_with(['#', '[']) && !line.contains(" = ");
@@ -83,7 +83,7 @@ mod tests {
 
     /// The MIT License requires that every copy contains its notice.
     #[test]
-    fn every_collection_is_in_the_notice() {
+    fn the_licence_notice_names_every_collection() {
         let notice = include_str!("ranges_notice.txt");
         for list in EmbeddedList::all() {
             assert!(notice.contains(&format!("{}: ", list.via)), "{list:?}");
@@ -94,7 +94,7 @@ mod tests {
     /// Compares the embedded file with the larger file that it was made from, if that file is
     /// available.
     #[test]
-    fn the_snapshot_is_the_published_one() {
+    fn the_embedded_snapshot_equals_the_larger_file_it_was_made_from() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/identity/ranges_snapshot.json");
         let Ok(text) = std::fs::read(path) else {
             assert!(std::env::var_os("CI").is_none(), "{path} is missing, and CI has to run it");

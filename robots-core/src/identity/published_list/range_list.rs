@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::text::{self, CONVERT};
+use super::text::{self, FORMAT_ADVICE};
 use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 use crate::identity::range_set::RangeSet;
@@ -88,7 +88,7 @@ impl RangeList {
             _ => (text::read(bytes)?, 0, None),
         };
         if prefixes.is_empty() {
-            let message = format!("the list contains no valid prefix: {CONVERT}");
+            let message = format!("the list contains no valid prefix: {FORMAT_ADVICE}");
             return Err(error(DocumentErrorKind::Empty, message));
         }
         if let Some(wide) = prefixes.iter().find(|prefix| is_too_wide(prefix)) {
@@ -178,7 +178,7 @@ fn prefix(entry: &Map<String, Value>) -> Option<Network> {
 }
 
 fn no_prefixes(wanted: &str, found: &str) -> DocumentError {
-    let message = format!("the list is JSON, but {wanted} ({found}): {CONVERT}");
+    let message = format!("the list is JSON, but {wanted} ({found}): {FORMAT_ADVICE}");
     DocumentError::new(DocumentErrorKind::NoPrefixes, message)
 }
 
@@ -190,17 +190,18 @@ fn without_place(error: &serde_json::Error) -> String {
 }
 
 /// Maximum supported major version of the list format.
-const MAJOR: u64 = 1;
+const MAX_MAJOR_VERSION: u64 = 1;
 
 /// Checks that a version of the form `major.minor` is supported. The version is in the media type
 /// of JAFAR lists, and in the document of older formats.
 fn check_version(version: &str) -> Result<(), DocumentError> {
     let major = version.split('.').next().unwrap_or_default();
-    if major.parse::<u64>().is_ok_and(|major| major <= MAJOR) {
+    if major.parse::<u64>().is_ok_and(|major| major <= MAX_MAJOR_VERSION) {
         return Ok(());
     }
     let shown: String = version.chars().take(32).collect();
-    let message = format!("the list has the format version {shown:?}, but only versions up to {MAJOR} are supported");
+    let message =
+        format!("the list has the format version {shown:?}, but only versions up to {MAX_MAJOR_VERSION} are supported");
     Err(DocumentError::new(DocumentErrorKind::NewerFormat, message))
 }
 
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_neither_too_large_nor_too_long() {
+    fn a_list_with_too_many_prefixes_or_bytes_is_refused() {
         let mut text = String::new();
         for number in 0..MAX_PREFIXES as u32 {
             writeln!(text, "{}", std::net::Ipv4Addr::from_bits(0x0800_0000 + 2 * number)).expect("text");
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lost_most_of_its_addresses_does_not_take_the_place_of_the_one_before() {
+    fn a_list_that_lost_most_of_its_addresses_does_not_replace_the_previous_list() {
         let list = |text: &str| RangeList::parse(text.as_bytes()).expect(text);
         let before = list("8.8.0.0/24\n8.8.2.0/24\n2a00::/32");
         assert_eq!(list("8.8.0.0/24\n2a00::/32").check_after(&before.set), Ok(()));
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn published_lists_are_read() {
+    fn published_json_lists_are_parsed() {
         let google = r#"{"creationTime": "2026-09-02T14:46:00.000000", "prefixes": [
             {"ipv4Prefix": "66.249.64.0/27"}, {"ipv6Prefix": "2001:4860:4801:10::/64"}]}"#;
         let list = RangeList::parse(google.as_bytes()).expect("a list");
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_no_prefix_of_their_kind_are_skipped() {
+    fn invalid_entries_of_a_json_list_are_skipped_and_counted() {
         let text = r#"{"prefixes": [{"ipv4Prefix": "8.8.8.0/24"}, {"ipv6Prefix": "::ffff:9.9.9.9"},
             {"ipv4Prefix": "1.1.1.0/24", "ipv6Prefix": "2a00::/32"}, {"ipv4Prefix": null, "ipv6Prefix": "2a00::/32"},
             {}, {"service": "x"}, null, 7, "1.1.1.1", [], {"ipv4Prefix": "2a00::/32"}, {"ipv6Prefix": "1.1.1.1"},
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn json_that_is_no_list_is_refused() {
+    fn json_without_a_valid_list_is_refused() {
         use DocumentErrorKind::{Empty, InvalidJson, NewerFormat, NoPrefixes, TooMany};
         let many = format!(r#"{{"prefixes":[{}null]}}"#, "null,".repeat(MAX_PREFIXES));
         for (text, kind) in [
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_greater_major_version_is_not_read() {
+    fn a_list_with_a_newer_major_version_is_refused() {
         for (content_type, is_read) in [
             ("", true),
             ("application/json", true),

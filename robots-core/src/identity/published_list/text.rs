@@ -5,7 +5,7 @@ use super::{DocumentError, DocumentErrorKind, MAX_PREFIXES};
 use crate::agent::Network;
 
 /// Instruction at the end of the error messages for invalid lists.
-pub(super) const CONVERT: &str = "write one address or prefix per line, or JSON such as \
+pub(super) const FORMAT_ADVICE: &str = "write one address or prefix per line, or JSON such as \
                                   {\"prefixes\":[{\"ipv4Prefix\":\"192.0.2.0/24\"}]}";
 
 pub(super) fn read(bytes: &[u8]) -> Result<Vec<Network>, DocumentError> {
@@ -48,7 +48,7 @@ fn first_column(line: &str) -> &str {
 }
 
 fn unknown(found: &str, line: usize, column: usize) -> DocumentError {
-    let message = format!("the list is neither JSON nor a list of prefixes: {found}; {CONVERT}");
+    let message = format!("the list is neither JSON nor a list of prefixes: {found}; {FORMAT_ADVICE}");
     DocumentError::new(DocumentErrorKind::UnknownFormat, message).at(line, column)
 }
 
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_a_line_is_read() {
+    fn a_text_list_with_one_prefix_per_line_is_parsed() {
         let text = "\u{FEFF}# UptimeRobot\r\n8.8.8.8\r\n\r\n  9.9.9.0/24  # Dallas\r\n2a00::/32\r\n\t# end";
         let list = RangeList::parse(text.as_bytes()).expect("a list");
         assert_eq!((list.prefixes, list.skipped), (3, 0));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_geofeed_is_read_by_its_first_column() {
+    fn the_prefixes_of_a_geofeed_are_read_from_its_first_column() {
         let text = "# prefix,country,region,city,postal\n8.8.8.0/24,US,US-TX,\"Dallas, Fort Worth\",\n\
                     \"9.9.9.0/24\",\"DE\",,,\n2a00::/32,,,,\n1.1.1.1,AU\n";
         let list = RangeList::parse(text.as_bytes()).expect("a list");
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_with_its_place() {
+    fn an_invalid_list_is_refused_with_the_position_of_the_error() {
         use DocumentErrorKind::{Empty, InvalidLine, UnknownFormat};
         for (text, kind, place) in [
             ("<!DOCTYPE html><p>8.8.8.8", UnknownFormat, Some((1, 1))),

@@ -225,7 +225,7 @@ impl CoveredValues {
         Some(Self(values.into()))
     }
 
-    pub(super) fn are_those_of(&self, message: &MessageHead<'_>) -> bool {
+    pub(super) fn match_request(&self, message: &MessageHead<'_>) -> bool {
         self.0.iter().all(|value| match value {
             CoveredValue::Method(method) => **method == *message.method,
             CoveredValue::Scheme(scheme) => **scheme == *message.scheme,

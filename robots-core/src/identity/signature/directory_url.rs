@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_its_well_known_directory_and_another_url_is_a_jwk_set() {
+    fn an_origin_means_its_well_known_directory_and_another_url_means_a_jwk_set() {
         for (text, path) in [
             ("https://a.example", WELL_KNOWN),
             ("https://a.example/", WELL_KNOWN),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_readers_could_understand_differently_is_no_url() {
+    fn an_ambiguous_or_non_https_directory_url_is_refused() {
         let texts = "a.example~https:a.example~https:/a.example~https:///~https://~https://user@a.example/~\
             https://a.example@b.example/~https://a.example\\@b.example/~https://a.example/#x~\
             https://a.example/ x~ https://a.example~https://a.example\t~https://a..example/~\

@@ -123,7 +123,7 @@ impl KeptChecks {
     ) -> Option<Arc<[SignatureCheck]>> {
         let holds = |kept: &KeptSignature| {
             kept.window.check(now).is_ok()
-                && kept.covered.are_those_of(message)
+                && kept.covered.match_request(message)
                 && keys(&kept.directory, &kept.keyid).is_ok_and(|keys| ptr::eq(&*keys, kept.keys.as_ptr()))
         };
         (self.lines == lines && self.signatures.iter().all(holds)).then(|| self.checks.clone())

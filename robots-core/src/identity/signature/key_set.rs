@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_known_by_its_thumbprint() {
+    fn a_key_is_found_by_its_thumbprint_and_not_by_its_kid() {
         for members in [
             "",
             r#","kid":"anything""#,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_kinds_are_skipped() {
+    fn keys_other_than_valid_ed25519_signing_keys_are_skipped() {
         for key in [
             jwk(r#","alg":"ES256""#),
             jwk(r#","alg":7"#),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_verifies_what_was_not_signed_is_skipped() {
+    fn a_key_that_would_verify_forged_signatures_is_skipped() {
         let bytes = |hex: &str| -> [u8; 32] {
             let digit = |at: usize| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hex");
             std::array::from_fn(digit)
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_set_is_refused() {
+    fn an_invalid_or_too_large_key_set_is_refused() {
         let kind = |text: &str| KeySet::parse(text.as_bytes()).expect_err("no key set").kind;
         for text in ["{}", "[]", "7", r#"{"keys":{}}"#, r#"{"keys":null}"#, r#"{"prefixes":[]}"#] {
             assert_eq!(kind(text), DocumentErrorKind::NoKeySet, "{text}");

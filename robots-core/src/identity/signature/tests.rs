@@ -127,7 +127,7 @@ fn with_parameters(parameters: &str) -> Option<MethodOutcome> {
 }
 
 #[test]
-fn a_signature_verifies_until_it_expires() {
+fn a_valid_signature_is_verified_with_its_expiry_and_its_directory() {
     let check = Signed::new(AGENT).sign("sig1", &format!("{COVERED};{}", parameters()), None).check().expect("signed");
     assert_eq!(check.outcome, MethodOutcome::Verified);
     assert_eq!(check.until, Some(at(CREATED + 120 + 60)));

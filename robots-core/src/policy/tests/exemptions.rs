@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn a_path_is_exempt_only_if_every_form_is() {
+fn a_path_is_exempt_only_if_every_form_of_it_is_exempt() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
     for (targets, want) in [
@@ -42,7 +42,7 @@ fn exempt_patterns_are_compared_once_per_request_and_within_its_budget() {
 }
 
 #[test]
-fn exempt_agents_and_networks_pass_unjudged() {
+fn requests_of_exempt_agents_and_networks_pass() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     let policy = refusing_every_crawler().exempt_agents(["gptbot"]).expect("a name").build();
     assert_eq!(site.decide(&policy, &[GPTBOT], "GET", "/"), EXEMPT);
@@ -61,7 +61,7 @@ fn exempt_agents_and_networks_pass_unjudged() {
 }
 
 #[test]
-fn what_speaks_for_a_person_is_recorded_or_exempts() {
+fn signs_of_a_person_are_recorded_or_exempt_the_request() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let weigh = |policy: &Policy, evidence: HumanEvidence<'_>| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
@@ -99,7 +99,7 @@ fn what_speaks_for_a_person_is_recorded_or_exempts() {
 }
 
 #[test]
-fn each_sign_of_a_person_counts_by_itself() {
+fn a_single_sign_of_a_person_is_enough_for_an_exemption() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().session_cookies(["sid"]).expect("a name").suspect_human(SuspectHuman::Exempt).build();
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];

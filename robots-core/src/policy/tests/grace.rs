@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_was_allowed_a_moment_ago_is_in_grace() {
+fn a_path_that_the_previous_version_allowed_has_a_grace_period() {
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let hours = |hours: u64| Duration::from_secs(3600 * hours);
     let old = Site::new("User-agent: *\nDisallow: /old\nDisallow: /shop/\nAllow: /shop/open\n").rules;
@@ -42,7 +42,7 @@ fn what_was_allowed_a_moment_ago_is_in_grace() {
 }
 
 #[test]
-fn rules_in_grace_are_counted_once_each() {
+fn each_rule_in_its_grace_period_is_counted_once() {
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let length = Duration::from_secs(100);
     for (old, new, count) in [
@@ -66,7 +66,7 @@ fn rules_in_grace_are_counted_once_each() {
 }
 
 #[test]
-fn grace_ends_at_its_very_end() {
+fn a_grace_period_lasts_until_exactly_its_end_time() {
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let old = Site::new("User-agent: GPTBot\nDisallow: /\n").rules;
@@ -90,7 +90,7 @@ fn grace_ends_at_its_very_end() {
 }
 
 #[test]
-fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
+fn a_longer_crawl_delay_has_a_grace_period_in_which_the_previous_delay_applies() {
     let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
     let length = Duration::from_secs(100);
     let file = |delay: &str| format!("User-agent: GPTBot\nCrawl-delay: {delay}\nDisallow:\n");
@@ -119,7 +119,7 @@ fn a_longer_delay_is_in_grace_and_the_one_before_it_holds() {
 
 /// In every mode, a decision must show what [`Mode::Refuse`] would do, even during a grace period.
 #[test]
-fn a_record_says_what_comes_when_the_grace_ends_and_until_when_it_holds() {
+fn a_decision_shows_the_grace_end_and_the_action_that_follows_it() {
     let (start, length) = (SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000), Duration::from_secs(100));
     let site = Site::new(
         "User-agent: *\nCrawl-delay: 10\nDisallow: /new\n\nUser-agent: Googlebot\nDisallow: /new\nDisallow: /shop\n",

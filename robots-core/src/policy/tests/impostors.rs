@@ -21,7 +21,7 @@ fn decide(policy: &Policy, identity: Identity, field: &str, target: &str) -> (Ac
 }
 
 #[test]
-fn by_default_only_what_a_name_is_granted_is_taken_from_impostors() {
+fn an_impostor_loses_by_default_only_the_privileges_of_the_claimed_name() {
     let policy = refusing().exempt_agents(["GPTBot"]).expect("a name");
     let policy = policy.with_override(Override::category(Category::Seo, Mode::Observe)).build();
     const AHREFS: &str = "Mozilla/5.0 (compatible; AhrefsBot/7.0; +http://ahrefs.com/robot/)";
@@ -45,7 +45,7 @@ fn by_default_only_what_a_name_is_granted_is_taken_from_impostors() {
 }
 
 #[test]
-fn impostors_are_tagged_or_refused_whatever_the_file_says() {
+fn impostors_are_tagged_or_refused_even_if_the_rules_allow_the_path() {
     let cases = [(Impostors::Tag, Mode::Tag, Action::Tag), (Impostors::Refuse, Mode::Refuse, Action::Refuse)];
     for (impostors, mode, action) in cases {
         // With the rules and this override alone, no request is tagged or refused.
@@ -78,7 +78,7 @@ fn impostors_are_tagged_or_refused_whatever_the_file_says() {
 
 /// Tools of the site's own team are treated as impostors if they send the name of a crawler.
 #[test]
-fn exempt_networks_and_cookies_are_for_impostors_too() {
+fn exempt_networks_and_cookies_also_exempt_impostors() {
     let policy = refusing().impostors(Impostors::Refuse).exempt_cookies(["team"]).expect("a name");
     let exempt = policy.clone().exempt_networks(["8.8.8.0/24"]).expect("a network").build();
     for field in [GOOGLEBOT, "AdsBot-Google (+http://www.google.com/adsbot.html)"] {
@@ -98,7 +98,7 @@ fn exempt_networks_and_cookies_are_for_impostors_too() {
 }
 
 #[test]
-fn what_a_name_is_granted_can_need_an_identity() {
+fn exemptions_and_lenient_overrides_by_name_can_require_an_identity() {
     let lenient = |needed| {
         let policy = refusing().identity_needed(needed).exempt_agents(["GPTBot"]).expect("a name");
         policy.with_override(Override::agent("bingbot", Mode::Tag).expect("a name")).build()

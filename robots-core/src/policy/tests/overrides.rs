@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_lenient_override_for_one_rule_opens_no_other() {
+fn a_lenient_override_for_one_rule_does_not_affect_another_rule() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
     let policy =
         refusing().with_override(Override::pattern("/old/", Mode::Observe).expect("a name or a pattern")).build();
@@ -15,7 +15,7 @@ fn a_lenient_override_for_one_rule_opens_no_other() {
 }
 
 #[test]
-fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
+fn a_decision_between_rules_with_the_same_mode_shows_the_one_for_the_sent_path() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /old/\nDisallow: /private/\n");
     let shown = |builder: PolicyBuilder| {
         let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
@@ -34,7 +34,7 @@ fn of_rules_with_one_mode_the_decision_shows_the_one_for_the_path_as_sent() {
 }
 
 #[test]
-fn the_last_override_that_fits_wins() {
+fn the_last_matching_override_wins() {
     let site = Site::new("User-agent: *\nDisallow: /search\nDisallow: /\n");
     let policy = refusing()
         .with_override(Override::category(Category::Search, Mode::Tag))
@@ -50,7 +50,7 @@ fn the_last_override_that_fits_wins() {
 }
 
 #[test]
-fn an_override_for_a_category_is_for_registered_crawlers_only() {
+fn an_override_for_a_category_applies_only_to_registered_crawlers() {
     let scraper = "PriceMonitor/1.0 (+https://example.net/bot)";
     let site = Site::new("User-agent: PriceMonitor\nUser-agent: UptimeRobot\nDisallow: /\n");
     assert_eq!(site.recognizer.identify(scraper.as_bytes()).category(), Some(Category::Monitoring));
@@ -60,7 +60,7 @@ fn an_override_for_a_category_is_for_registered_crawlers_only() {
 }
 
 #[test]
-fn an_override_for_an_agent_is_not_for_its_family() {
+fn an_override_for_an_agent_does_not_apply_to_its_family() {
     let site = Site::new("User-agent: Googlebot\nDisallow: /\n");
     let policy =
         refusing().with_override(Override::agent("Googlebot", Mode::Tag).expect("a name or a pattern")).build();
@@ -75,7 +75,7 @@ fn an_override_for_an_agent_is_not_for_its_family() {
 }
 
 #[test]
-fn an_override_holds_until_it_ends() {
+fn an_override_applies_until_its_end() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /\n");
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let policy = refusing()
@@ -94,7 +94,7 @@ fn an_override_holds_until_it_ends() {
 }
 
 #[test]
-fn an_override_with_a_slash_fits_a_rule_that_is_read_with_one() {
+fn a_pattern_override_matches_a_rule_to_which_the_legacy_reading_adds_a_slash() {
     let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: private/\nDisallow: /other/\n"[..]);
     let site = Site {
         rules: robots.compile(Reading::Legacy),

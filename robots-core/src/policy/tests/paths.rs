@@ -4,7 +4,7 @@ use super::*;
 use crate::policy::facts::FactsPath;
 
 #[test]
-fn no_spelling_of_a_path_is_a_way_past_a_rule() {
+fn alternative_spellings_of_a_path_do_not_bypass_a_rule() {
     let site = Site::new(
         "User-agent: GPTBot\nDisallow: /private/\nDisallow: /@adm/\nDisallow: /wiki/Special:\nDisallow: /p(1)/\n\
          Disallow: /x+y/\nDisallow: /q,r/\nDisallow: /m=n/\nDisallow: /*.pdf$\nDisallow: /a b/\nDisallow: /%7Bid%7D/\n",
@@ -57,14 +57,14 @@ fn a_request_that_would_take_too_long_to_judge_counts_as_disallowed() {
 }
 
 #[test]
-fn an_escape_in_a_query_keeps_what_an_allow_gives() {
+fn an_allow_rule_with_an_escaped_query_matches_only_that_escape() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /p\nAllow: /*u=%3A\n");
     assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", "/p/%40?u=%3A"), (Action::Pass, Reason::Allowed));
     assert_eq!(site.decide(&refusing().build(), &[GPTBOT], "GET", "/p/%40?u=%3B"), REFUSED);
 }
 
 #[test]
-fn forms_that_a_site_leaves_out_are_not_judged() {
+fn path_forms_that_a_policy_leaves_out_are_not_checked() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
     for (form, target) in [
         (PathForm::Resolved, "/x/../private/"),
@@ -82,7 +82,7 @@ fn forms_that_a_site_leaves_out_are_not_judged() {
 }
 
 #[test]
-fn every_spelling_of_a_path_meets_the_rule_and_no_other_path_does() {
+fn every_spelling_of_a_path_matches_its_rule_and_other_paths_do_not() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /*/private/\nDisallow: /private/\nAllow: /private/open/\n");
     let policy = refusing().build();
     let targets = "/private/x /%70rivate/x //private/x /./private/x /x/../private/x /x/%2e%2e/private/x \
@@ -99,7 +99,7 @@ fn every_spelling_of_a_path_meets_the_rule_and_no_other_path_does() {
 }
 
 #[test]
-fn a_request_that_obeys_no_group_costs_nothing_of_its_path_and_address() {
+fn the_path_and_the_address_of_a_request_without_a_group_are_not_read() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
     let policy = refusing().exempt_networks(["10.0.0.0/8"]).expect("a network").build();
     for (field, judged) in [(FIREFOX, false), (GOOGLEBOT, false), ("", false), (GPTBOT, true)] {
@@ -123,7 +123,7 @@ fn a_request_that_obeys_no_group_costs_nothing_of_its_path_and_address() {
 }
 
 #[test]
-fn a_target_is_read_in_the_forms_of_the_policy() {
+fn a_request_target_is_checked_in_the_path_forms_of_the_policy() {
     let site = Site::new("User-agent: GPTBot\nDisallow: /private/\n");
     let agents = [site.recognizer.identify(GPTBOT.as_bytes())];
     let all = refusing().build();
@@ -135,7 +135,7 @@ fn a_target_is_read_in_the_forms_of_the_policy() {
 }
 
 #[test]
-fn a_target_is_read_as_the_rules_are() {
+fn a_request_target_is_read_in_the_same_reading_as_the_rules() {
     let robots = RobotsTxt::parse(&b"User-agent: GPTBot\nDisallow: /%7Ejoe/\nDisallow: /.well-known/../\n"[..]);
     let agents = [Site::new("").recognizer.identify(GPTBOT.as_bytes())];
     let policy = refusing().build();

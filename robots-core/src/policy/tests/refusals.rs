@@ -39,7 +39,7 @@ fn at<const N: usize>(patterns: [&str; N]) -> RefusalCase {
 }
 
 #[test]
-fn a_case_covers_the_crawlers_that_it_selects_and_people_only_by_name() {
+fn a_refusal_case_covers_its_selected_crawlers_and_user_fetchers_only_by_name() {
     let training = Crawlers::Category(Category::AiTraining);
     let operator = |name: &str| of([Crawlers::Operator(name.into())]);
     for (selected, agent, want) in [
@@ -102,7 +102,7 @@ fn the_first_case_that_covers_a_request_decides() {
 }
 
 #[test]
-fn no_case_covers_a_document_with_the_conditions_of_the_site() {
+fn no_refusal_case_covers_robots_txt_security_txt_sitemaps_or_licences() {
     for (target, want) in [
         ("/robots.txt", false),
         ("/robots.txt?x", false),

@@ -8,7 +8,7 @@ const INSPECTION: &str = "Mozilla/5.0 (compatible; Google-InspectionTool/1.0;)";
 const SPARED: (Action, Reason) = (Action::Tag, Reason::SearchEngine);
 
 #[test]
-fn a_refusing_policy_tags_the_engines_that_people_use_and_refuses_the_rest() {
+fn a_refusing_policy_tags_search_engines_that_people_use_and_refuses_the_rest() {
     let site = Site::new("User-agent: *\nDisallow: /private/\n\nUser-agent: Googlebot\nDisallow: /private/\n");
     let policy = refusing().build();
     for engine in [GOOGLEBOT, "Googlebot-Image/1.0", BINGBOT, "DuckDuckBot/1.1", INSPECTION] {
@@ -25,7 +25,7 @@ fn a_refusing_policy_tags_the_engines_that_people_use_and_refuses_the_rest() {
 }
 
 #[test]
-fn only_refusing_is_softened() {
+fn only_the_refuse_mode_is_softened_to_a_tag_for_search_engines() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     for (mode, want) in [
         (Mode::Off, (Action::Pass, Reason::Off)),
@@ -38,7 +38,7 @@ fn only_refusing_is_softened() {
 }
 
 #[test]
-fn the_last_override_that_fits_an_engine_wins_over_the_default() {
+fn the_last_matching_override_for_a_search_engine_wins_over_the_default() {
     let site = Site::new("User-agent: *\nUser-agent: Googlebot\nDisallow: /private/\nDisallow: /search\n");
     let decide = |policy: &Policy, field, target| site.decide(policy, &[field], "GET", target);
     let category = || Override::category(Category::Search, Mode::Refuse);
@@ -79,7 +79,7 @@ fn the_last_override_that_fits_an_engine_wins_over_the_default() {
 }
 
 #[test]
-fn the_action_for_a_rule_is_that_of_a_decision() {
+fn action_for_rule_equals_the_action_and_the_reason_of_a_decision() {
     let site = Site::new("User-agent: *\nDisallow: /search\nDisallow: /private\n");
     let end = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
     let policy = refusing()
@@ -107,7 +107,7 @@ fn the_action_for_a_rule_is_that_of_a_decision() {
 }
 
 #[test]
-fn an_engine_of_ones_own_registry_is_spared_too() {
+fn a_search_engine_from_a_custom_registry_is_also_only_tagged() {
     use crate::agent::{Crawler, Registry};
     let row = |is_index_engine| Crawler { is_index_engine, ..Crawler::new("Wotbox", Category::Search) };
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /\n"[..]);
@@ -119,7 +119,7 @@ fn an_engine_of_ones_own_registry_is_spared_too() {
 }
 
 #[test]
-fn engines_have_headers_and_obey_what_they_read() {
+fn no_index_engine_is_a_control_token_or_ignores_robots_txt() {
     let engines: Vec<_> = Registry::builtin().crawlers().filter(|crawler| crawler.is_index_engine).collect();
     assert!((25..40).contains(&engines.len()), "{}", engines.len());
     for engine in &engines {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn star_is_for_crawlers_that_say_so() {
+fn the_star_group_applies_to_declared_crawlers_and_not_to_browsers_or_tools() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     let policy = refusing_every_crawler().build();
     for held in [GPTBOT, GOOGLEBOT, UNKNOWN] {
@@ -24,7 +24,7 @@ fn star_is_for_crawlers_that_say_so() {
 }
 
 #[test]
-fn star_is_for_get_and_head_and_a_name_for_every_method() {
+fn star_rules_apply_to_get_head_and_unknown_methods_and_named_rules_to_all() {
     let site = Site::new("User-agent: *\nDisallow: /\nUser-agent: GPTBot\nDisallow: /\n");
     let policy = refusing().build();
     // Servers answer unknown methods, such as `get` and `FOO`, with the page.
@@ -41,7 +41,7 @@ fn star_is_for_get_and_head_and_a_name_for_every_method() {
 }
 
 #[test]
-fn the_scope_of_star_widens_step_by_step() {
+fn each_wider_wildcard_scope_applies_the_star_group_to_more_agents() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     let steps = [GPTBOT, UNKNOWN, "curl/8.5.0", "", FIREFOX];
     let scopes = [
@@ -61,7 +61,7 @@ fn the_scope_of_star_widens_step_by_step() {
 }
 
 #[test]
-fn exempt_categories_are_held_only_when_named() {
+fn agents_of_exempt_categories_obey_only_groups_that_name_them() {
     let policy = refusing().build();
     let monitor = "Mozilla/5.0+(compatible; UptimeRobot/2.0; http://www.uptimerobot.com/)";
     assert_eq!(Site::new("User-agent: *\nDisallow: /\n").decide(&policy, &[monitor], "GET", "/"), NO_GROUP);
@@ -69,7 +69,7 @@ fn exempt_categories_are_held_only_when_named() {
 }
 
 #[test]
-fn exceptions_of_vendors_may_be_ignored() {
+fn a_policy_may_ignore_vendor_exceptions_from_the_star_group() {
     let adsbot = "AdsBot-Google (+http://www.google.com/adsbot.html)";
     let star = Site::new("User-agent: *\nDisallow: /\n");
     assert_eq!(star.decide(&refusing().build(), &[adsbot], "GET", "/"), NO_GROUP);
@@ -80,7 +80,7 @@ fn exceptions_of_vendors_may_be_ignored() {
 }
 
 #[test]
-fn an_empty_header_is_held_by_scope_or_as_configured() {
+fn an_empty_user_agent_obeys_star_by_scope_or_by_configuration() {
     let site = Site::new("User-agent: *\nDisallow: /\n");
     for (empty, scope, want) in [
         (EmptyAgent::ByScope, WildcardScope::Declared, NO_GROUP),
@@ -96,7 +96,7 @@ fn an_empty_header_is_held_by_scope_or_as_configured() {
 }
 
 #[test]
-fn holds_to_star_says_what_a_decision_does() {
+fn holds_to_star_agrees_with_the_decision() {
     let star = Site::new("User-agent: *\nDisallow: /\n");
     let everyone = refusing_every_crawler().wildcard_scope(WildcardScope::Everyone);
     for policy in [refusing_every_crawler().build(), everyone.build()] {

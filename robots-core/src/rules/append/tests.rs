@@ -29,7 +29,7 @@ fn is_allowed(file: &str, token: &str, path: &str) -> bool {
 }
 
 #[test]
-fn the_file_itself_wins_for_whom_it_names_and_the_list_for_whom_it_alone_names() {
+fn a_list_adds_crawlers_and_does_not_change_those_that_the_file_names() {
     let list = "User-agent: GPTBot\nUser-agent: CCBot\nDisallow: /\nAllow: /open/\n";
     let served = append("User-agent: gptbot/1.0\nDisallow: /drafts/\n\nUser-agent: *\nDisallow: /private/\n", &[list]);
     assert!(is_allowed(&served, "GPTBot", "/"));
@@ -42,7 +42,7 @@ fn the_file_itself_wins_for_whom_it_names_and_the_list_for_whom_it_alone_names()
 }
 
 #[test]
-fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() {
+fn a_list_affects_only_the_crawlers_that_it_names() {
     let list = "Disallow: /early\nLicense: https://list.test/all\nSitemap: https://list.test/s.xml\nHost: list.test\n\
                 User-agent: *\nUser-agent: A\nDisallow: /\nLicense: https://list.test/a\nUnknown: x\nCrawl-delay: 9\n\
                 Content-Usage: train-ai=n\n";
@@ -62,7 +62,7 @@ fn a_list_says_nothing_of_crawlers_that_it_does_not_name_or_of_the_whole_site() 
 }
 
 #[test]
-fn whatever_the_file_ends_with_its_last_group_takes_nothing_in() {
+fn the_last_group_of_a_file_is_not_merged_with_the_appended_list() {
     let list = "User-agent: A\nDisallow: /";
     for file in [
         "User-agent: B",
@@ -81,7 +81,7 @@ fn whatever_the_file_ends_with_its_last_group_takes_nothing_in() {
 }
 
 #[test]
-fn lists_in_a_row_never_name_a_crawler_twice() {
+fn several_appended_lists_name_each_crawler_once() {
     let first = "User-agent: A\nDisallow: /1\n\nUser-agent: B\nDisallow: /2\n\nUser-agent: a\nDisallow: /3\n";
     let second = "User-agent: B\nUser-agent: C\nDisallow: /4\n";
     let served = append("User-agent: D\nDisallow: /0\n", &[first, second]);
@@ -97,7 +97,7 @@ fn lists_in_a_row_never_name_a_crawler_twice() {
 }
 
 #[test]
-fn names_that_only_some_readers_take_for_the_same_keep_all_their_rules() {
+fn names_that_are_equal_only_in_some_readings_keep_all_their_rules() {
     let served = append("User-agent: Foobot 2\nDisallow: /own\n", &["User-agent: Foobot\nDisallow: /list\n"]);
     let rules = RobotsTxt::parse(served.as_bytes()).compile(Reading::Reference);
     for path in ["/own", "/list"] {
@@ -107,7 +107,7 @@ fn names_that_only_some_readers_take_for_the_same_keep_all_their_rules() {
 }
 
 #[test]
-fn lines_have_their_places() {
+fn each_line_of_the_appended_file_maps_to_its_line_in_the_list() {
     let list = "# a list\n\nUser-agent: A\n\nDisallow: /x # why\nUser-agent: B\nUser-agent: D\n";
     let (appended, origins) = RobotsTxt::parse(&b"User-agent: D\rDisallow: /"[..]).append(&[fragment(list)]);
     let text = String::from_utf8(appended.to_vec()).expect("text");
@@ -122,7 +122,7 @@ fn lines_have_their_places() {
 }
 
 #[test]
-fn a_list_made_to_repeat_its_rules_is_appended_as_it_is_written() {
+fn appending_a_list_does_not_multiply_rules_that_many_crawlers_share() {
     let letter = |number: usize| char::from(b'a' + u8::try_from(number).expect("a letter"));
     let bots: Vec<String> =
         (0..400).map(|number| format!("b-{}{}", letter(number / 26), letter(number % 26))).collect();
@@ -145,7 +145,7 @@ fn a_list_made_to_repeat_its_rules_is_appended_as_it_is_written() {
 }
 
 #[test]
-fn names_that_follow_are_no_part_of_a_group_for_strict_readers_either() {
+fn a_group_without_a_rule_is_closed_for_strict_readers() {
     let list = "User-agent: GPTBot\nDissallow: /\nUser-agent: CCBot\nDisallow: /\n";
     for (rule, is_ended) in [
         ("Disallow: /private", false),
@@ -170,7 +170,7 @@ fn message(text: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn what_is_no_list_says_why() {
+fn the_error_for_an_invalid_list_explains_the_problem() {
     for (text, begins) in [
         (&b""[..], "no group contains the name of a crawler"),
         (b"# nothing\n", "no group contains the name of a crawler"),
@@ -196,7 +196,7 @@ fn a_title_is_one_short_line() {
 }
 
 #[test]
-fn a_file_that_was_served_is_told_apart_from_what_was_appended_to_it() {
+fn the_own_part_of_a_served_file_is_separated_from_appended_lists() {
     let list = fragment("User-agent: GPTBot\nDisallow: /\n");
     for file in
         ["User-agent: *\nDisallow: /x", "User-agent: *\nDisallow: /x\n", "User-agent: *\n", "# From me\nUser-agent: *"]

@@ -144,7 +144,7 @@ fn by_group(rules: &[CandidateRule], groups: usize) -> (Vec<Rank>, Vec<usize>) {
 
 /// Maximum number of copies of candidates in merged groups, as a multiple of the number of all
 /// candidates.
-const COPIES: usize = 2;
+const MAX_COPIES: usize = 2;
 
 /// Decides, for each set of groups that apply together, whether the groups are merged into one
 /// trie.
@@ -158,7 +158,7 @@ const COPIES: usize = 2;
 /// first. In real files, almost every token has only one group.
 pub(super) fn merged(sets: &[Vec<usize>], candidates: &Candidates) -> Vec<bool> {
     let mut merged = vec![false; sets.len()];
-    let mut left = COPIES * candidates.len();
+    let mut left = MAX_COPIES * candidates.len();
     let mut several: Vec<usize> = (0..sets.len()).filter(|set| sets[*set].len() > 1).collect();
     several.sort_by_key(|set| Reverse(sets[*set].len()));
     for set in several {
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn several_groups_are_merged_and_a_single_one_needs_no_copy() {
+    fn sets_of_several_groups_are_merged_and_a_single_group_is_not_copied() {
         let sets = [vec![0], vec![0, 1], vec![], vec![1, 2]];
         assert_eq!(merged(&sets, &candidates(&[3, 3, 3])), [false, true, false, true]);
     }
 
     #[test]
-    fn copies_stay_within_twice_the_file_and_the_sets_of_most_groups_come_first() {
+    fn copies_are_at_most_twice_the_file_and_sets_with_most_groups_come_first() {
         // The file has 13 rules, so at most 26 copies of rules are allowed. The set of three groups
         // needs half of them. The other half is enough for only one of the sets with two groups.
         let sets = [vec![0, 1], vec![0, 1, 2], vec![0, 2], vec![1, 2]];

@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use super::candidates::Rank;
-use super::patterns::{Patterns, Run, Tried, Wildcard};
+use super::patterns::{Patterns, Run, SearchedPath, Wildcard};
 use crate::rules::text::{literals, rarity};
 
 /// Maximum number of different grams that a search remembers.
@@ -30,7 +30,7 @@ pub(super) struct Grams {
     /// last element is the end of `filed`.
     starts: Box<[u32]>,
     shift: u32,
-    filed: Box<[Filed]>,
+    filed: Box<[GramEntry]>,
     /// The patterns without grams. Each element contains a byte and the range of its patterns in
     /// `single`.
     singles: Box<[(u8, Run)]>,
@@ -40,7 +40,7 @@ pub(super) struct Grams {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Filed {
+struct GramEntry {
     gram: u32,
     wildcard: Wildcard,
 }
@@ -52,7 +52,7 @@ impl Grams {
         let (mut filed, mut single) = (Vec::new(), Vec::new());
         for wildcard in &wildcards {
             match usage.rarest(patterns.behind_prefix(wildcard.pattern)) {
-                FiledUnder::Gram(gram) => filed.push(Filed { gram, wildcard: *wildcard }),
+                FiledUnder::Gram(gram) => filed.push(GramEntry { gram, wildcard: *wildcard }),
                 FiledUnder::Byte(byte) => single.push((byte, *wildcard)),
             }
         }
@@ -63,7 +63,7 @@ impl Grams {
         single.sort_by_key(|(byte, _)| *byte);
         let mut filter = vec![0u64; (1usize << (bits + 4)).div_ceil(64)];
         let mut starts = vec![0u32; (1 << bits) + 1];
-        for Filed { gram, .. } in &filed {
+        for GramEntry { gram, .. } in &filed {
             let bit = hash(*gram) >> filter_shift;
             filter[bit as usize / 64] |= 1 << (bit % 64);
             starts[(hash(*gram) >> shift) as usize + 1] += 1;
@@ -91,7 +91,7 @@ impl Grams {
 
     /// Returns the best rank of the patterns that match the path, or `best` if none of them is
     /// better.
-    pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut Tried<'p, '_>, mut best: Rank) -> Rank {
+    pub(super) fn best<'p>(&self, patterns: &'p Patterns, path: &mut SearchedPath<'p, '_>, mut best: Rank) -> Rank {
         if !path.take_scan() {
             return best;
         }
@@ -105,7 +105,7 @@ impl Grams {
         let mut count = 0;
         // The filter rejects about 19 of 20 grams. It is a separate iterator step, so that its loop
         // is tight.
-        for gram in grams(path.path).filter(|gram| self.may_hold(*gram)) {
+        for gram in grams(path.path).filter(|gram| self.may_contain(*gram)) {
             let filed = &self.filed[self.bucket(gram)];
             let of_gram = || filed.iter().filter(|filed| filed.gram == gram).map(|filed| &filed.wildcard);
             if of_gram().next().is_none_or(|first| first.rank >= best) || tried[..count].contains(&gram) {
@@ -121,7 +121,7 @@ impl Grams {
         best
     }
 
-    fn may_hold(&self, gram: u32) -> bool {
+    fn may_contain(&self, gram: u32) -> bool {
         let bit = hash(gram) >> self.filter_shift;
         self.filter[bit as usize / 64] & (1 << (bit % 64)) != 0
     }

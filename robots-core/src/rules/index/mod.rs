@@ -27,7 +27,7 @@ mod tests;
 
 pub(super) use self::candidates::Rank;
 use self::grams::Grams;
-use self::patterns::{Patterns, Run, Tried, Wildcard};
+use self::patterns::{Patterns, Run, SearchedPath, Wildcard};
 use self::trie::{Trie, Tries};
 use super::match_budget::MatchBudget;
 
@@ -75,7 +75,7 @@ impl RuleIndex {
     /// Returns the rank of the deciding rule for a path; `None` if no rule matches. `set` is the
     /// index of the set of groups that apply.
     pub(super) fn decide(&self, set: usize, path: &[u8], work: &mut MatchBudget) -> Option<Rank> {
-        let (mut best, mut tried) = (Rank::NONE, Tried::new(path, work));
+        let (mut best, mut tried) = (Rank::NONE, SearchedPath::new(path, work));
         for root in &self.roots[self.sections[set].range()] {
             if !tried.take_walk() {
                 break;

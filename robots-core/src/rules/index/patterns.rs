@@ -16,10 +16,10 @@ use crate::rules::text::{self, Missing};
 
 /// Fixed cost of a walk along a trie, in compared bytes. A walk also costs one compared byte for
 /// every eight bytes of the path.
-const WALK: usize = 64;
+const WALK_COST: usize = 64;
 
 /// Cost of excluding a pattern that cannot match, in compared bytes.
-const LOOK: usize = 4;
+const EXCLUSION_COST: usize = 4;
 
 #[derive(Debug, Default)]
 pub(super) struct Patterns {
@@ -44,7 +44,7 @@ pub(super) struct Wildcard {
 }
 
 /// A path that is compared with patterns.
-pub(super) struct Tried<'p, 'w> {
+pub(super) struct SearchedPath<'p, 'w> {
     pub(super) path: &'p [u8],
     bytes: Option<ByteSet>,
     missing: Missing<'p>,
@@ -93,7 +93,7 @@ impl Patterns {
     pub(super) fn best<'p, 'w>(
         &'p self,
         wildcards: impl IntoIterator<Item = &'w Wildcard>,
-        path: &mut Tried<'p, '_>,
+        path: &mut SearchedPath<'p, '_>,
         known: usize,
         best: Rank,
     ) -> Rank {
@@ -104,9 +104,9 @@ impl Patterns {
             .map_or(best, |wildcard| wildcard.rank)
     }
 
-    fn matches<'p>(&'p self, pattern: u32, path: &mut Tried<'p, '_>, known: usize) -> bool {
+    fn matches<'p>(&'p self, pattern: u32, path: &mut SearchedPath<'p, '_>, known: usize) -> bool {
         let StoredPattern { start, behind, end, bytes } = &self.patterns[pattern as usize];
-        if !path.work.take(LOOK) || !path.bytes().holds(*bytes) {
+        if !path.work.take(EXCLUSION_COST) || !path.bytes().holds(*bytes) {
             return false;
         }
         let (prefix, rest) = (*start as usize + known..*behind as usize, *behind as usize..*end as usize);
@@ -121,7 +121,7 @@ impl Patterns {
     }
 }
 
-impl<'p, 'w> Tried<'p, 'w> {
+impl<'p, 'w> SearchedPath<'p, 'w> {
     pub(super) fn new(path: &'p [u8], work: &'w mut MatchBudget) -> Self {
         Self { path, bytes: None, missing: Missing::default(), work }
     }
@@ -129,7 +129,7 @@ impl<'p, 'w> Tried<'p, 'w> {
     /// Subtracts the cost of a walk along a trie from the budget. Returns `false` if the budget was
     /// not enough.
     pub(super) const fn take_walk(&mut self) -> bool {
-        self.work.take(WALK + self.path.len() / 8)
+        self.work.take(WALK_COST + self.path.len() / 8)
     }
 
     /// Subtracts the cost of a scan of the path from the budget. Returns `false` if the budget was
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_set_holds_what_it_was_made_of() {
+    fn a_byte_set_contains_the_bytes_that_it_was_built_from() {
         let path = ByteSet::of(b"/shop/?sort=price");
         for held in ["/", "?sort=", "SHOP", ""] {
             assert!(path.holds(ByteSet::of(held.as_bytes())), "{held}");

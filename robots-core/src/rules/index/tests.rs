@@ -44,7 +44,7 @@ fn compared(rules: &[(Access, PathPattern)], path: &[u8]) -> Access {
 }
 
 #[test]
-fn the_index_finds_what_comparing_every_pattern_finds() {
+fn the_index_gives_the_same_verdicts_as_comparing_every_pattern() {
     let numbers = &mut Numbers(1);
     for size in [1, 2, 7, 30, 200, 1000] {
         for _ in 0..4 {

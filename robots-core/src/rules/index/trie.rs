@@ -19,7 +19,7 @@ const NO_JUMPS: u32 = u32::MAX;
 
 /// Maximum number of children whose first bytes are stored in one machine word. A node with more
 /// children has a table.
-const FEW: usize = 8;
+const MAX_PACKED_CHILDREN: usize = 8;
 
 /// Maximum length of a label that fits in its node, in bytes. If a label is longer, its node
 /// contains only the first `INLINE_OF_LONG` bytes.
@@ -186,7 +186,7 @@ impl Tries {
         let children = &self.nodes[first_child..];
         let first_byte = |child: &Node| child.label.to_le_bytes()[0];
         let (Some(first), Some(last)) = (children.first(), children.last()) else { return };
-        if children.len() <= FEW {
+        if children.len() <= MAX_PACKED_CHILDREN {
             node.children = first_child as u32;
             node.firsts = children.iter().rev().fold(0, |firsts, child| firsts << 8 | u64::from(first_byte(child)));
             return;
@@ -298,7 +298,7 @@ fn word_at(path: &[u8], at: usize) -> u64 {
 const JUMP: usize = 8;
 
 /// Minimum number of jumps in a table. With fewer jumps, a walk from the root is equally fast.
-const FEW_LINKS: usize = 64;
+const MIN_JUMPS: usize = 64;
 
 /// A jump from the root of a trie to a node.
 #[derive(Clone, Copy, Debug)]
@@ -326,7 +326,7 @@ impl Jumps {
     /// Creates the hash table. `None` if there are too few jumps to be useful. No two jumps may
     /// have the same bytes, and none of these bytes may be zero.
     fn new(jumps: &[Jump]) -> Option<Self> {
-        if jumps.len() < FEW_LINKS {
+        if jumps.len() < MIN_JUMPS {
             return None;
         }
         let slots = (2 * jumps.len()).next_power_of_two();

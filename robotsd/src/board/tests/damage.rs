@@ -19,7 +19,7 @@ fn file(state: &Path, day: Second) -> PathBuf {
 
 /// The fetch that would excuse a crawler may have been in the lost line or the lost file.
 #[test]
-fn a_day_that_cannot_be_read_as_a_whole_accuses_no_crawler() {
+fn a_day_with_a_damaged_file_does_not_count_against_any_crawler() {
     let folder = tempfile::tempdir().unwrap();
     drop(played(Some(folder.path())));
     let state = folder.path();
@@ -87,14 +87,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(if std::env::var_os("ROBOTSD_LONG").is_some() { 512 } else { 192 }))]
 
     #[test]
-    fn any_octets_are_read_and_accuse_no_crawler(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
+    fn a_file_of_arbitrary_bytes_does_not_count_against_any_crawler(bytes in prop::collection::vec(any::<u8>(), 0..4096)) {
         let (rows, damage) = parse(&bytes, START);
         prop_assert_eq!(damage, Damage::Some);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
     }
 
     #[test]
-    fn lines_of_any_numbers_are_read_and_accuse_no_crawler(
+    fn lines_with_arbitrary_values_do_not_count_against_any_crawler(
         lines in prop::collection::vec((0..6_u8, any::<u64>(), any::<u64>(), ".{0,40}"), 0..30)
     ) {
         let line = |(kind, one, other, name): &(u8, u64, u64, String)| {
@@ -120,7 +120,7 @@ proptest! {
         let (mut rows, _) = parse(bytes.as_bytes(), START);
         prop_assert_eq!(accused(std::slice::from_ref(&rows)), 0);
         // The parsed rows must result in an undamaged file when they are written.
-        rows.bound();
+        rows.limit_periods();
         rows.fold();
         let (again, damage) = parse(&encoded(&rows).unwrap(), START);
         prop_assert_eq!((again, damage), (rows, Damage::None));
@@ -129,7 +129,7 @@ proptest! {
     /// In the file of a day on which a crawler ignores robots.txt, one byte is changed, or the end
     /// is cut off. No other crawler may be reported as a result.
     #[test]
-    fn a_file_in_which_anything_is_changed_accuses_no_crawler(
+    fn a_file_with_any_change_does_not_count_against_any_crawler(
         at in any::<prop::sample::Index>(), with in any::<u8>(), how in 0..4_u8
     ) {
         let (mut days, mut bytes) = GUILTY.with(Clone::clone);
@@ -159,7 +159,7 @@ thread_local! {
 }
 
 #[test]
-fn what_a_file_has_is_bounded() {
+fn the_entries_of_a_file_are_bounded_when_read_and_written() {
     let site = "{\"site\":{\"name\":\"shop\",\"sees_all\":true,\"replicas\":1}}\n";
     let endless = [site.as_bytes(), &vec![b'x'; 80 << 20]].concat();
     let (rows, damage) = parse(&endless, START);
@@ -177,7 +177,7 @@ fn what_a_file_has_is_bounded() {
             watches: vec![Watch { from: at, to: at, version: None, process: START, live_since: None }],
             ..DayRows::default()
         });
-        rows.bound();
+        rows.limit_periods();
     }
     assert!(rows.watches.len() <= 256 && rows.lost.len() == 1);
     assert_eq!(rows.lost[0].from, START);

@@ -59,7 +59,7 @@ fn restore(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
 }
 
 #[test]
-fn hours_become_days_and_every_count_stays() {
+fn old_hours_are_folded_into_days_without_losing_counts() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
     let before = summed(&played(Some(state)));
@@ -84,7 +84,7 @@ fn hours_become_days_and_every_count_stays() {
 
 /// The process is killed before, during and between writes, and before `mark_folded`.
 #[test]
-fn a_kill_at_any_step_loses_and_doubles_nothing() {
+fn a_kill_at_any_step_of_folding_loses_and_duplicates_no_counts() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
     let before = counts(&summed(&played(Some(state))));
@@ -127,7 +127,7 @@ fn a_kill_at_any_step_loses_and_doubles_nothing() {
 }
 
 #[test]
-fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
+fn a_process_that_ends_writes_its_counts_but_does_not_fold_files() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
     drop(played(Some(state)));
@@ -146,7 +146,7 @@ fn a_process_that_ends_writes_what_was_counted_and_folds_nothing() {
 }
 
 #[test]
-fn days_are_given_up_after_a_time_of_their_own() {
+fn daily_rows_are_deleted_after_their_own_retention_time() {
     let folder = tempfile::tempdir().unwrap();
     let state = folder.path();
     drop(played(Some(state)));

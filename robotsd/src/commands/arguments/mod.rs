@@ -36,7 +36,7 @@ pub(in crate::commands) struct WithinArgs {
 impl WithinArgs {
     /// Returns an error for a URL, for a file outside the folder of `--within`, or for a file in a
     /// `.git` folder. The error does not contain the URL or path.
-    pub(in crate::commands) fn refuse(&self, path: &Path) -> io::Result<()> {
+    pub(in crate::commands) fn check_path(&self, path: &Path) -> io::Result<()> {
         let Some(folder) = &self.within else { return Ok(()) };
         if path == Path::new("-") {
             return Ok(());
@@ -60,9 +60,9 @@ impl WithinArgs {
         }
     }
 
-    /// Like [`refuse`](Self::refuse), but the error contains the path.
-    pub(in crate::commands) fn refuse_named(&self, path: &Path) -> io::Result<()> {
-        self.refuse(path).map_err(|error| named(path, &error))
+    /// Like [`check_path`](Self::check_path), but the error contains the path.
+    pub(in crate::commands) fn check_path_named(&self, path: &Path) -> io::Result<()> {
+        self.check_path(path).map_err(|error| named(path, &error))
     }
 }
 
@@ -98,7 +98,7 @@ impl SiteHosts {
 
     /// Restricts the selection to hosts with the same robots.txt as `host`. `files` contains the
     /// names of the site's files, which are host patterns.
-    fn with_file_of(mut self, host: &str, files: &[String]) -> Self {
+    fn restricted_to_file_of(mut self, host: &str, files: &[String]) -> Self {
         let files = owners(files.iter().map(|pattern| (pattern.as_str(), pattern.clone())));
         if let Some(file) = files.get(host).cloned() {
             self.patterns = vec![file.clone()];
@@ -110,18 +110,18 @@ impl SiteHosts {
 
     /// Reports whether a request to `host` is for the site. `host` may contain a port, and is empty
     /// if the request has no host.
-    pub(in crate::commands) fn have(&self, host: &[u8]) -> bool {
+    pub(in crate::commands) fn contains_host(&self, host: &[u8]) -> bool {
         self.owners.iter().all(|(owners, meant)| owners.get(host) == Some(meant))
     }
 
     /// Reports whether a line of robotsd's log with this site name is about the selected site.
     /// `None` if the config has no site with this name.
-    pub(in crate::commands) fn are_of_site(&self, name: &[u8]) -> Option<bool> {
+    pub(in crate::commands) fn matches_log_name(&self, name: &[u8]) -> Option<bool> {
         let name = std::str::from_utf8(name).ok()?;
         self.sites.iter().any(|site| is_of(site, name)).then(|| is_of(&self.logged, name))
     }
 
-    pub(in crate::commands) fn are_all(&self) -> bool {
+    pub(in crate::commands) fn has_every_host(&self) -> bool {
         self.owners.iter().all(|(owners, _)| owners.len() == 1 && owners.any().is_some())
     }
 

@@ -22,7 +22,7 @@ use tower_robots::source::Directory;
 use super::{SiteHosts, sites_of};
 use crate::config::{self, CONFIG_VARIABLE, Config, RobotsSource, config_if_any, config_of_environment, owners};
 use crate::date::rfc3339;
-use crate::evaluator::{Evaluator, EvaluatorSettings, OF_OTHER_FILES, compile};
+use crate::evaluator::{Evaluator, EvaluatorSettings, OTHER_FILE_LINTS, compile};
 use crate::exit::complain;
 use crate::fetch::{DocumentError, RetrievalRequest, RetrievalSettings, Retriever, is_url, robots_url, site_hint};
 use crate::input::{self, ReadInput};
@@ -32,10 +32,10 @@ use crate::sites;
 use crate::target_url::TargetUrl;
 
 /// File that is read if the command line contains neither a file nor a config.
-pub(in crate::commands) const USUAL_FILE: &str = "robots.txt";
+pub(in crate::commands) const DEFAULT_FILE: &str = "robots.txt";
 
 /// Hint that follows the error message about a missing default file.
-const WHAT_TO_NAME: &str = "specify a file, a URL such as https://example.com, or a site with --config FILE";
+const MISSING_FILE_HINT: &str = "specify a file, a URL such as https://example.com, or a site with --config FILE";
 
 /// Maximum size of a fetched robots.txt, in bytes. A file on this machine has the same limit.
 const MAX_BYTES: usize = LiveRobots::MAX_FILE as usize;
@@ -106,7 +106,7 @@ pub(in crate::commands) enum OtherFiles {
     Refuse,
     /// Accept the file, so that `diff` can compare it with its replacement, and `explain --batch`
     /// can show how parsers read it.
-    Take,
+    Accept,
 }
 
 impl SiteArgs {
@@ -209,7 +209,7 @@ impl EvidencePlaces {
         copies.into_iter().filter_map(|copy| copy.map_err(|error| note(error.to_string())).ok()).collect()
     }
 
-    pub(in crate::commands) fn own_copy(&self, url: &str) -> Option<&Path> {
+    pub(in crate::commands) fn configured_copy(&self, url: &str) -> Option<&Path> {
         self.files.get(url).map(PathBuf::as_path)
     }
 }
@@ -250,7 +250,7 @@ impl SelectedSite {
         match (&configured.site.robots, &configured.host) {
             (RobotsSource::Directory { path, fallback }, Some(host)) => {
                 let files: Vec<_> = open_folder(path, fallback)?.hosts().into_iter().map(|(host, _)| host).collect();
-                Ok(Some(hosts.with_file_of(host, &files)))
+                Ok(Some(hosts.restricted_to_file_of(host, &files)))
             }
             _ => Ok(Some(hosts)),
         }
@@ -277,7 +277,7 @@ impl SelectedSite {
                 live.iter().for_each(|(about, _)| complain(&format_args!("{}: {about}", printable(&file.name))));
                 Ok(file)
             }
-            (None, None) => RobotsFile::read(Path::new(USUAL_FILE), input::read),
+            (None, None) => RobotsFile::read(Path::new(DEFAULT_FILE), input::read),
         }
     }
 
@@ -374,7 +374,7 @@ impl RobotsFile {
     }
 
     fn read(path: &Path, read: ReadInput) -> io::Result<Self> {
-        let named = |error: io::Error| io::Error::other(format!("{error}{}", missing_hint(path, &error)));
+        let named = |error: io::Error| io::Error::other(format!("{error}{}", missing_file_hint(path, &error)));
         Ok(Self { name: path.display().to_string(), bytes: read(path).map_err(named)? })
     }
 
@@ -395,8 +395,8 @@ impl RobotsFile {
         if reading == Reading::Reference {
             return Ok(evaluator);
         }
-        let unread = evaluator.unread_of_file();
-        let is_refused = |finding: &&&Finding| pages == OtherFiles::Refuse && OF_OTHER_FILES.contains(&finding.code);
+        let unread = evaluator.file_findings();
+        let is_refused = |finding: &&&Finding| pages == OtherFiles::Refuse && OTHER_FILE_LINTS.contains(&finding.code);
         if let Some(finding) = unread.iter().find(is_refused) {
             return Err(io::Error::other(finding_line(&name, finding)));
         }
@@ -410,8 +410,8 @@ impl RobotsFile {
 
 /// Returns a hint for the error: the file that the user may have meant. The hint is empty if the
 /// error is not about a missing file.
-pub(in crate::commands) fn missing_hint(path: &Path, error: &io::Error) -> String {
-    let usual = || (path == Path::new(USUAL_FILE)).then(|| WHAT_TO_NAME.to_owned());
+pub(in crate::commands) fn missing_file_hint(path: &Path, error: &io::Error) -> String {
+    let usual = || (path == Path::new(DEFAULT_FILE)).then(|| MISSING_FILE_HINT.to_owned());
     let of_git = || {
         let (version, file) = path.to_str()?.split_once(':').filter(|(_, file)| !file.is_empty())?;
         let read =
@@ -428,7 +428,7 @@ impl ConfiguredSite {
     /// have to be fetched.
     fn robots(&self) -> io::Result<RobotsFile> {
         let RobotsFile { name, bytes } = self.own_robots()?;
-        let (fragments, problems) = sites::parts_at_hand(&self.site.append);
+        let (fragments, problems) = sites::available_parts(&self.site.append);
         problems.iter().for_each(|problem| complain(problem));
         // `serve` appends nothing to a file that is not a robots.txt.
         let robots = RobotsTxt::parse(bytes);

@@ -11,7 +11,7 @@ use tower_robots::check::{Lint, Safety, Severity};
 use super::check_settings::Deny;
 use super::live::{answer_lint, answer_lints};
 use crate::commands::arguments::WithinArgs;
-use crate::commands::arguments::site::{SiteArgs, USUAL_FILE};
+use crate::commands::arguments::site::{DEFAULT_FILE, SiteArgs};
 use crate::commands::output::Page;
 use crate::fetch::{is_url, shown_url};
 use crate::names::did_you_mean;
@@ -26,7 +26,7 @@ pub(crate) struct CheckArgs {
     /// it. A URL is fetched as a crawler would fetch it, with and without TLS and www., and the
     /// server's answers are checked, too. With --config or --site, the default is the robots.txt of
     /// the site.
-    #[arg(value_name = "FILE", default_value = USUAL_FILE, default_value_ifs = [
+    #[arg(value_name = "FILE", default_value = DEFAULT_FILE, default_value_ifs = [
         ("config", ArgPredicate::IsPresent, None::<&str>),
         ("site", ArgPredicate::IsPresent, None),
     ])]

@@ -78,8 +78,8 @@ impl CheckFile {
         let Ok(folder) = fs::canonicalize(folder) else { return Ok(Self::default()) };
         match nearest(&folder) {
             Some(path) => {
-                let path = shown(&path);
-                within.refuse_named(&path).map_err(ConfigError::without_place)?;
+                let path = relative_path(&path);
+                within.check_path_named(&path).map_err(ConfigError::without_place)?;
                 // The settings file must be a regular file, because it is as untrusted as the
                 // robots.txt, and a FIFO could block the command.
                 let bytes = input::read_found(&path, MAX_BYTES).map_err(ConfigError::without_place)?;
@@ -99,7 +99,7 @@ impl CheckFile {
                 match Lint::of_code(code.get_ref()) {
                     Some(lint) => found.push(lint.code),
                     None => {
-                        let (message, help) = unknown(code.get_ref());
+                        let (message, help) = unknown_code(code.get_ref());
                         faults.push(Fault::new(code.span(), message).help(help));
                     }
                 }
@@ -121,7 +121,7 @@ impl CheckFile {
         let select = if select.is_empty() { &*self.select } else { select };
         let ignore = if ignore.is_empty() { &*self.ignore } else { ignore };
         let mut settings = settings.clone();
-        for lint in Lint::all().iter().filter(|lint| !is_chosen(lint.code, select, ignore)) {
+        for lint in Lint::all().iter().filter(|lint| !is_enabled(lint.code, select, ignore)) {
             settings.checks = settings.checks.allow(lint);
         }
         settings
@@ -129,7 +129,7 @@ impl CheckFile {
 }
 
 /// Reports whether a lint is enabled. If `select` is empty, every lint is selected.
-pub(super) fn is_chosen(code: &str, select: &[&str], ignore: &[&str]) -> bool {
+pub(super) fn is_enabled(code: &str, select: &[&str], ignore: &[&str]) -> bool {
     (select.is_empty() || select.contains(&code)) && !ignore.contains(&code)
 }
 
@@ -145,7 +145,7 @@ impl Deny {
 
 /// Returns the error and the hint for a code that settings files cannot contain: an unknown code,
 /// or the code of a lint about servers' responses.
-fn unknown(code: &str) -> (String, String) {
+fn unknown_code(code: &str) -> (String, String) {
     if answer_lint(code).is_some() {
         let message = format!("the lint {code:?} checks answers of servers, but these settings apply only to files");
         return (message, "remove this code; to turn the lint off for a URL, use `--ignore`".to_owned());
@@ -176,7 +176,7 @@ fn is_absent(error: &io::Error) -> bool {
 }
 
 /// Returns the path relative to the working directory if the file is below this directory.
-fn shown(path: &Path) -> PathBuf {
+fn relative_path(path: &Path) -> PathBuf {
     let here = std::env::current_dir().and_then(fs::canonicalize);
     here.ok().and_then(|here| path.strip_prefix(here).ok()).map_or_else(|| path.to_owned(), Path::to_owned)
 }
@@ -191,12 +191,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_where_and_what_would_be_right() {
+    fn errors_contain_the_position_and_the_correction() {
         check_cases("check_settings_mistakes.txt", |text| error(text) + "\n");
     }
 
     #[test]
-    fn the_nearest_file_counts_up_to_the_repository() {
+    fn the_nearest_settings_file_up_to_the_repository_root_is_used() {
         let top = tempfile::tempdir().expect("a folder");
         let top = fs::canonicalize(top.path()).expect("a folder");
         fs::create_dir_all(top.join("repository/.git")).expect("a folder");

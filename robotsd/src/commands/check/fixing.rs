@@ -15,7 +15,7 @@ use tower_robots::internals;
 use tower_robots::rules::{Reading, RobotsTxt};
 
 use super::check_args::{CheckArgs, has_stdin};
-use crate::commands::diff::{ChangesText, DiffNames, complain_of_cut};
+use crate::commands::diff::{ChangesText, DiffNames, complain_of_timeout};
 use crate::evaluator::{Evaluator, EvaluatorSettings, MAX_TIME, TimeBudget};
 use crate::exit::complain;
 use crate::input::InputSource;
@@ -43,7 +43,11 @@ impl<'a> FixRun<'a> {
 
     /// Returns `source` if the file may be corrected. A link to a file outside the directory
     /// `argument` is an error.
-    pub(super) fn permitted(&self, argument: &Path, source: InputSource) -> Result<InputSource, (PathBuf, io::Error)> {
+    pub(super) fn check_permitted(
+        &self,
+        argument: &Path,
+        source: InputSource,
+    ) -> Result<InputSource, (PathBuf, io::Error)> {
         let Some(file) = source.path() else { return Ok(source) };
         if !self.args.fixing.fix || !argument.is_dir() {
             return Ok(source);
@@ -60,7 +64,7 @@ impl<'a> FixRun<'a> {
 
     /// Reports whether the corrected text is written to standard output. In that case, findings are
     /// written to standard error.
-    pub(super) fn is_filter(&self) -> bool {
+    pub(super) fn writes_to_stdout(&self) -> bool {
         self.args.fixing.fix && has_stdin(&self.args.paths)
     }
 
@@ -130,7 +134,7 @@ impl<'a> FixRun<'a> {
         } else {
             complain(&message);
         }
-        Ok(fixing.diff || self.is_filter())
+        Ok(fixing.diff || self.writes_to_stdout())
     }
 }
 
@@ -148,7 +152,7 @@ fn write_effect(
     let names = DiffNames::new(name, &format!("{name} (fixed)"));
     writeln!(out, "{}", ChangesText { names: &names, diff: &diff, unread: &[] })?;
     if diff.is_cut {
-        complain_of_cut(name);
+        complain_of_timeout(name);
     }
     Ok(diff.is_cut)
 }
@@ -187,10 +191,10 @@ pub(in crate::commands) fn write_difference(
 
 fn write_hunk(out: &mut impl Write, lines: &InternedInput<&[u8]>, changes: &[Hunk]) -> io::Result<()> {
     let ([first, ..], [.., last]) = (changes, changes) else { return Ok(()) };
-    let lead = first.before.start.min(CONTEXT);
-    let trail = (lines.before.len() as u32 - last.before.end).min(CONTEXT);
-    let old = first.before.start - lead..last.before.end + trail;
-    let new = first.after.start - lead..last.after.end + trail;
+    let lines_before = first.before.start.min(CONTEXT);
+    let lines_after = (lines.before.len() as u32 - last.before.end).min(CONTEXT);
+    let old = first.before.start - lines_before..last.before.end + lines_after;
+    let new = first.after.start - lines_before..last.after.end + lines_after;
     writeln!(out, "@@ -{} +{} @@", unified_range(&old), unified_range(&new))?;
     let mut at = old.start;
     for change in changes {
@@ -249,10 +253,10 @@ pub(in crate::commands) fn replace(path: &Path, read: &[u8], bytes: &[u8]) -> io
             format!("the corrected file cannot be written to {folder}: {error}", folder = folder.display()),
         )
     };
-    let aside = folder.join(format!(".robots-{}.tmp", std::process::id()));
-    let replaced = internals::replace(&path, &aside, |file| {
+    let temporary_path = folder.join(format!(".robots-{}.tmp", std::process::id()));
+    let replaced = internals::replace(&path, &temporary_path, |file| {
         file.write_all(bytes)?;
-        keep_owner(&aside, &metadata)?;
+        copy_owner(&temporary_path, &metadata)?;
         file.set_permissions(metadata.permissions())?;
         file.sync_all()?;
         if fs::read(&path)? != read {
@@ -287,7 +291,7 @@ fn refuse(metadata: &Metadata) -> io::Result<()> {
 /// Gives the new file the group of the old file and, if the user is root, also the owner of the old
 /// file. The group must be kept, because a server may have access to the file only as a member of
 /// the group.
-fn keep_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
+fn copy_owner(path: &Path, metadata: &Metadata) -> io::Result<()> {
     let own = fs::metadata(path)?;
     if own.uid() != metadata.uid() && chown(path, Some(metadata.uid()), Some(metadata.gid())).is_ok() {
         return Ok(());
@@ -312,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_is_a_patch() {
+    fn differences_are_written_as_a_unified_patch() {
         let mut out = Vec::new();
         write_difference(&mut out, "robots.txt", b"a\r\nb\xff\nc", b"a\r\nd\xff\nc").expect("a vector takes all");
         let want = b"--- robots.txt\n+++ robots.txt\n@@ -1,3 +1,3 @@\n a\r\n-b\xff\n+d\xff\n c\n\\ No newline at end of file\n";
@@ -351,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_replaced_behind_a_link_and_keeps_its_mode() {
+    fn the_target_of_a_symlink_is_replaced_and_keeps_its_mode() {
         let folder = tempfile::tempdir().expect("a folder");
         let (file, link) = (folder.path().join("real.txt"), folder.path().join("robots.txt"));
         fs::write(&file, "old").expect("a file");
@@ -365,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_new_file_would_lose_is_refused_and_nothing_is_written() {
+    fn a_replacement_is_refused_if_it_would_lose_changes_links_or_protection() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("robots.txt");
         let refused = |names: usize, want: &str| {

@@ -15,7 +15,7 @@ use crate::fetch::CrawlerAccess;
 use crate::render::{FindingFormat, printable};
 
 /// Maximum numbers of allowed and of disallowed crawlers that are shown by name.
-const NAMES: (usize, usize) = (6, 12);
+const MAX_NAMES: (usize, usize) = (6, 12);
 
 /// Access of each kind of crawler to the front page. Empty if the access is unknown.
 #[derive(Debug, Default, Serialize)]
@@ -96,5 +96,5 @@ fn sides(page: &FrontPage, kind: &CrawlerKind) -> (String, String) {
             all => format!("all {all}"),
         }
     };
-    (side(Access::Allow, NAMES.0), side(Access::Disallow, NAMES.1))
+    (side(Access::Allow, MAX_NAMES.0), side(Access::Disallow, MAX_NAMES.1))
 }

@@ -31,12 +31,12 @@ use tower_robots::internals::first_few;
 use tower_robots::rules::{Directive, Reading};
 use walkdir::WalkDir;
 
-use self::check_settings::{Deny, is_chosen};
+use self::check_settings::{Deny, is_enabled};
 use self::fixing::FixRun;
 use self::front_page::FrontPage;
 use self::live::LiveCheck;
 use self::summary::{CheckSummary, FindingGroups, ShownNotes};
-use super::arguments::site::{RobotsFile, SelectedSite, missing_hint};
+use super::arguments::site::{RobotsFile, SelectedSite, missing_file_hint};
 use crate::evaluator::{Evaluator, EvaluatorSettings};
 use crate::exit::{FAILED, NEGATIVE, complain};
 use crate::fetch::{is_url, shown_url};
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &CheckArgs) -> io::Result<ExitCode> {
     stdin_once(&args.paths)?;
     let mut out = if args.fixing.writes_lines(&args.paths) { stdout() } else { styled_stdout() };
     let mut summary = CheckSummary::default();
-    args.site.config.as_deref().map_or(Ok(()), |config| args.within.refuse_named(config))?;
+    args.site.config.as_deref().map_or(Ok(()), |config| args.within.check_path_named(config))?;
     let paths: Vec<_> = args.paths.iter().map(PathBuf::as_path).collect();
     let mut site = args.site.select_for(&paths, &[])?;
     for lint in Lint::all().iter().filter(|lint| !args.looks_for(lint.code)) {
@@ -110,8 +110,9 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
     let mut fixing = FixRun::new(args);
     let settings = &site.settings;
     let (urls, paths): (Vec<_>, Vec<_>) = args.paths.iter().partition(|path| path.to_str().is_some_and(is_url));
-    let expanded =
-        |path: &&PathBuf| expand(path).into_iter().map(|source| fixing.permitted(path, source?)).collect::<Vec<_>>();
+    let expanded = |path: &&PathBuf| {
+        expand(path).into_iter().map(|source| fixing.check_permitted(path, source?)).collect::<Vec<_>>()
+    };
     let sources: Vec<_> = paths.iter().flat_map(expanded).collect();
     let detail = args.detail(sources.len() + urls.len());
     let is_only_file = sources.len() + urls.len() <= 1;
@@ -124,15 +125,15 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok(retriever) => {
                 let live = LiveCheck { retriever, settings, fetches_sitemaps: args.sitemap };
                 for url in urls {
-                    if let Err(error) = args.within.refuse(url) {
+                    if let Err(error) = args.within.check_path(url) {
                         let name = shown_url(&url.to_string_lossy());
-                        output.unread(&name, &format_args!("{name}: {error}"));
+                        output.report_unread(&name, &format_args!("{name}: {error}"));
                         continue;
                     }
                     output.site(out, &live, &url.to_string_lossy(), |code| args.looks_for(code))?;
                 }
             }
-            Err(error) => output.unread(&shown_url(&urls[0].to_string_lossy()), &error),
+            Err(error) => output.report_unread(&shown_url(&urls[0].to_string_lossy()), &error),
         }
     }
     if args.paths.is_empty() {
@@ -141,13 +142,13 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
                 let evaluator = Evaluator::new(bytes, Reading::Standard, settings);
                 let report = evaluator.check_with_fixes();
                 let elsewhere =
-                    site.hosts().and_then(|(_, hosts)| OwnHosts::of(hosts).sitemap_elsewhere(evaluator.robots()));
+                    site.hosts().and_then(|(_, hosts)| OwnHosts::of(hosts).foreign_sitemap_message(evaluator.robots()));
                 elsewhere.iter().for_each(|text| complain(&format_args!("{}: {text}", printable(&name))));
                 output.checked(out, Checked { name: &name, robots: evaluator.robots(), report: &report })?;
                 output.usage(out, &name, &evaluator)?;
                 output.front_page(out, &name, &evaluator)?;
             }
-            Err(error) => output.unread("robots.txt", &error),
+            Err(error) => output.report_unread("robots.txt", &error),
         }
     }
     for source in sources {
@@ -155,8 +156,8 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             (InputSource::Stdin, Some(name)) => name.to_string_lossy().into_owned(),
             _ => source.name(),
         };
-        let permitted = |source: &InputSource| source.path().map_or(Ok(()), |path| args.within.refuse(path));
-        let read = source.and_then(|source| match permitted(&source).and_then(|()| source.read()) {
+        let check_permitted = |source: &InputSource| source.path().map_or(Ok(()), |path| args.within.check_path(path));
+        let read = source.and_then(|source| match check_permitted(&source).and_then(|()| source.read()) {
             Ok(bytes) => Ok((name(&source), source, bytes)),
             Err(error) => Err((name(&source).into(), error)),
         });
@@ -164,8 +165,8 @@ fn write(args: &CheckArgs, site: &SelectedSite, out: &mut impl Write, summary: &
             Ok((name, source, bytes)) => output.source(out, &mut fixing, &name, &source, bytes)?,
             Err((path, error)) => {
                 let name = path.to_string_lossy();
-                let hint = missing_hint(&path, &error);
-                output.unread(&name, &format_args!("{}: {error}{hint}", printable_path(&path)));
+                let hint = missing_file_hint(&path, &error);
+                output.report_unread(&name, &format_args!("{}: {error}{hint}", printable_path(&path)));
             }
         }
     }
@@ -207,7 +208,7 @@ impl CheckOutput<'_> {
         }
     }
 
-    fn unread(&mut self, name: &str, reason: &dyn std::fmt::Display) {
+    fn report_unread(&mut self, name: &str, reason: &dyn std::fmt::Display) {
         self.summary.unread += 1;
         self.sarif.add_unread(name, &reason.to_string());
         complain(reason);
@@ -231,7 +232,7 @@ impl CheckOutput<'_> {
             Err(error) => {
                 let error = error.to_string();
                 match self.faults.insert(error.clone()) {
-                    true => self.unread(name, &error),
+                    true => self.report_unread(name, &error),
                     false => self.summary.unread += 1,
                 }
                 return Ok(());
@@ -244,7 +245,7 @@ impl CheckOutput<'_> {
             Ok(None) => return Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Err(error),
             Err(error) => {
-                self.unread(name, &format_args!("{}: {error}", printable(name)));
+                self.report_unread(name, &format_args!("{}: {error}", printable(name)));
                 return Ok(());
             }
         };
@@ -252,7 +253,7 @@ impl CheckOutput<'_> {
         let report = evaluator.check_with_fixes();
         self.summary.is_denied |= threshold.is_some() && report.worst() >= threshold;
         let checked = Checked { name, robots: evaluator.robots(), report: &report };
-        if fixing.is_filter() {
+        if fixing.writes_to_stdout() {
             self.summary.add(name, &report, &FindingGroups::of(&report));
             return render::findings(&mut stderr(), FindingFormat::Concise, &mut self.sarif, checked);
         }
@@ -310,7 +311,7 @@ fn exit_code(summary: &CheckSummary, args: &CheckArgs) -> ExitCode {
 
 impl CheckArgs {
     fn looks_for(&self, code: &str) -> bool {
-        is_chosen(code, &self.select, &self.ignore)
+        is_enabled(code, &self.select, &self.ignore)
     }
 
     fn detail(&self, files: usize) -> Detail {

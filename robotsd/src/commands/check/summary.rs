@@ -10,7 +10,7 @@ use crate::commands::output::filters;
 use crate::render::{self, Checked, FoundProblem, finding_line, plural, printable};
 
 /// Maximum number of files in the table.
-const LISTED: usize = 100;
+const MAX_LISTED: usize = 100;
 
 /// Minimum and maximum width of the column with file names, in characters.
 const NAME: std::ops::RangeInclusive<usize> = 4..=60;
@@ -73,7 +73,7 @@ impl CheckSummary {
         // The files with the most severe findings come first.
         let mut rows: Vec<&FileSummary> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.found));
-        rows.truncate(LISTED);
+        rows.truncate(MAX_LISTED);
         let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
         let width = width.clamp(*NAME.start(), *NAME.end());
         writeln!(out, "{}", SummaryText { summary: self, rows, width, notes })
@@ -106,10 +106,10 @@ struct SummaryText<'a> {
 
 /// Maximum number of findings of one code that are shown in full. If a code has more findings, only
 /// its first finding is shown in full.
-const SHOWN_WHOLE: usize = 3;
+const MAX_IN_FULL: usize = 3;
 
 /// Maximum number of line numbers that are listed for findings that are not shown in full.
-const LINES: usize = 8;
+const MAX_LINES: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShownNotes {
@@ -155,7 +155,7 @@ impl<'r> FindingGroups<'r> {
     }
 
     /// Writes a snippet for each finding, but only one snippet per code if the code has more than
-    /// [`SHOWN_WHOLE`] findings.
+    /// [`MAX_IN_FULL`] findings.
     pub(super) fn write_snippets(
         &self,
         out: &mut impl Write,
@@ -164,7 +164,7 @@ impl<'r> FindingGroups<'r> {
     ) -> io::Result<()> {
         for group in self.shown(notes) {
             render::snippet(out, checked, group.first)?;
-            if group.count > SHOWN_WHOLE {
+            if group.count > MAX_IN_FULL {
                 let indent = group.first.line.to_string().len();
                 writeln!(out, "{:indent$} = {}; --verbose shows each", "", group.further())?;
             } else {
@@ -228,9 +228,9 @@ impl FindingGroup<'_> {
     fn further(&self) -> String {
         let mut lines: Vec<usize> = self.others.iter().map(|finding| finding.line).collect();
         lines.dedup();
-        let named: Vec<_> = lines.iter().take(LINES).map(ToString::to_string).collect();
+        let named: Vec<_> = lines.iter().take(MAX_LINES).map(ToString::to_string).collect();
         let more = self.count - 1;
-        let others = if lines.len() > LINES || more > self.others.len() { " and others" } else { "" };
+        let others = if lines.len() > MAX_LINES || more > self.others.len() { " and others" } else { "" };
         let plural = if lines.len() == 1 && others.is_empty() { "" } else { "s" };
         format!("{more} more, in line{plural} {}{others}", named.join(", "))
     }

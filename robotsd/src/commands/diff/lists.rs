@@ -19,14 +19,14 @@ use crate::pages::{OwnHosts, SitemapSource, SitemapWalk, read_urls};
 use crate::sites::open_sitemap;
 
 /// Maximum number of lost pages that are shown per list and group of crawlers.
-const SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Phrase for the pages of all sitemaps. In the output, it follows the word "pages".
-pub(super) const OF_SITEMAPS: &str = "of the sitemaps";
+pub(super) const SITEMAP_PAGES: &str = "of the sitemaps";
 
 /// Phrase for the pages that any search engine requested according to the logs. In the output, it
 /// follows the word "pages".
-const REQUESTED: &str = "that search engines requested in the log";
+const REQUESTED_PAGES: &str = "that search engines requested in the log";
 
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Measuring the effect on important pages")]
@@ -70,11 +70,11 @@ pub(super) struct PageListArgs {
     /// Only pages that the search engine was allowed to fetch before are counted. A list without
     /// pages also fails. Search engines are those with an index that people use; for other
     /// crawlers, use --forbid.
-    #[arg(long, value_name = "SHARE", value_parser = percentage)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_percentage)]
     max_loss: Option<f64>,
 }
 
-fn percentage(text: &str) -> Result<f64, String> {
+fn parse_percentage(text: &str) -> Result<f64, String> {
     let share = text.strip_suffix('%').and_then(|number| number.trim().parse().ok());
     share
         .filter(|share| (0.0..=100.0).contains(share))
@@ -148,15 +148,19 @@ impl PageListArgs {
         let mut found = ListLosses::default();
         if !self.sitemap.is_empty() {
             let pages = self.pages_of_sitemaps(site, &OwnHosts::of(hosts))?;
-            found.add(OF_SITEMAPS.to_owned(), &pages, old, new);
+            found.add(SITEMAP_PAGES.to_owned(), &pages, old, new);
         }
         for path in &self.urls {
             let pages = read_urls(path, input::read, hosts).map_err(io::Error::other)?;
             found.add(format!("of {}", path.display()), &pages, old, new);
         }
         if !self.log.is_empty() {
-            let selection =
-                LogSelection::of(site, ReplayLogFormat::Auto, JsonKeys::naming(&self.json_keys), self.host.as_deref())?;
+            let selection = LogSelection::of(
+                site,
+                ReplayLogFormat::Auto,
+                JsonKeys::with_operator_keys(&self.json_keys),
+                self.host.as_deref(),
+            )?;
             let (requests, errors) = SearchRequests::read(&self.log, &selection, old);
             if let Some(error) = errors.into_iter().next() {
                 return Err(error);
@@ -182,7 +186,7 @@ impl PageListArgs {
                 None if found.lists.is_empty() => {
                     Some("there are no pages to measure: specify pages with --sitemap, --urls or --log".to_owned())
                 }
-                Some(list) if list.of == REQUESTED => Some(
+                Some(list) if list.of == REQUESTED_PAGES => Some(
                     "no request in the logs is from a search engine, so there is nothing to measure: use logs of more \
                      days, or pages with --sitemap or --urls"
                         .to_owned(),
@@ -247,19 +251,19 @@ impl ListLosses {
             pages.sort_unstable();
             pages_read += pages.len();
             let losses = old.page_losses(new, &pages);
-            let is_its =
+            let is_about_crawler =
                 |loss: &&PageLoss| loss.crawlers.iter().any(|subject| subject.name.as_deref() == Some(crawler));
-            if let Some(loss) = losses.iter().find(is_its) {
+            if let Some(loss) = losses.iter().find(is_about_crawler) {
                 let count = |page: &Page| requested.targets.get(page.target()).copied().unwrap_or(0);
                 let lost = loss.lost.iter().map(|lost| count(&lost.page)).sum();
                 let shares = LostRequests { lost, all: loss.allowed.iter().map(count).sum() };
                 self.losses.push(ListLoss::new(of.to_owned(), vec![crawler.clone()], loss, Some(shares)));
             }
         }
-        self.lists.push(ListRead { of: REQUESTED.to_owned(), pages: pages_read });
+        self.lists.push(ListRead { of: REQUESTED_PAGES.to_owned(), pages: pages_read });
     }
 
-    pub(super) fn is_too_much(&self) -> bool {
+    pub(super) fn exceeds_limit(&self) -> bool {
         self.losses.iter().any(|loss| loss.permitted.is_some())
     }
 
@@ -279,12 +283,12 @@ impl ListLoss {
     fn new(of: String, crawlers: Vec<String>, loss: &PageLoss, requests: Option<LostRequests>) -> Self {
         let mut rules: BTreeMap<usize, RuleLoss> = BTreeMap::new();
         for rule in loss.lost.iter().filter_map(|lost| lost.rule.as_ref()) {
-            let taken = || RuleLoss { line: rule.line, pattern: rule.pattern.to_owned(), lost: 0 };
-            rules.entry(rule.line).or_insert_with(taken).lost += 1;
+            let new_loss = || RuleLoss { line: rule.line, pattern: rule.pattern.to_owned(), lost: 0 };
+            rules.entry(rule.line).or_insert_with(new_loss).lost += 1;
         }
         let mut rules: Vec<_> = rules.into_values().collect();
         rules.sort_by_key(|rule| std::cmp::Reverse(rule.lost));
-        let examples = loss.examples(SHOWN).map(|lost| LostExample {
+        let examples = loss.examples(MAX_SHOWN).map(|lost| LostExample {
             page: String::from_utf8_lossy(lost.page.target()).into_owned(),
             line: lost.rule.as_ref().map(|decider| decider.line),
         });
@@ -300,6 +304,6 @@ impl ListLoss {
     }
 
     fn is_of(&self, list: &str) -> bool {
-        self.of == list || self.requests.is_some() && list == REQUESTED
+        self.of == list || self.requests.is_some() && list == REQUESTED_PAGES
     }
 }

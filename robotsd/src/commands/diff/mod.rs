@@ -23,7 +23,7 @@ use tower_robots::check::{Diff, Guard};
 use tower_robots::rules::Reading;
 
 use self::lists::{ListLosses, PageListArgs};
-use super::arguments::site::{OtherFiles, SiteArgs, USUAL_FILE};
+use super::arguments::site::{DEFAULT_FILE, OtherFiles, SiteArgs};
 use crate::evaluator::MAX_TIME;
 use crate::exit::{self, FAILED, complain};
 use crate::fetch::is_url;
@@ -109,7 +109,7 @@ fn unknown_crawler(guard: &Guard, unknown: &UnknownName<'_>) -> String {
     format!("--forbid {guard:?}: {fault}: {hint}Write {any:?} for the crawlers that are not named in any group")
 }
 
-pub(in crate::commands) fn complain_of_cut(name: &str) {
+pub(in crate::commands) fn complain_of_timeout(name: &str) {
     complain(&format_args!(
         "{file}: comparing the files took more than {seconds} s, so more may change than is shown: use fewer rules, \
          or patterns with fewer wildcards",
@@ -126,17 +126,17 @@ fn print_default_old_file(new: &Path) -> io::Result<()> {
     if new.to_str().is_some_and(is_url) {
         let message = format!(
             "NEW is the file that will be served next, so it cannot be a URL: to compare the served file with the \
-             local one, write robotsd diff {name} {USUAL_FILE}"
+             local one, write robotsd diff {name} {DEFAULT_FILE}"
         );
         return Err(io::Error::other(message));
     }
-    if real(new).is_some_and(|new| Some(new) == real(Path::new(USUAL_FILE))) {
-        let before = format!("git show HEAD:./{USUAL_FILE} | robotsd diff - {USUAL_FILE}");
+    if real(new).is_some_and(|new| Some(new) == real(Path::new(DEFAULT_FILE))) {
+        let before = format!("git show HEAD:./{DEFAULT_FILE} | robotsd diff - {DEFAULT_FILE}");
         return Err(io::Error::other(format!(
             "OLD is missing: to compare with the version before {name}, write {before}"
         )));
     }
-    complain(&format_args!("OLD is not given, so the {USUAL_FILE} in this folder is used"));
+    complain(&format_args!("OLD is not given, so the {DEFAULT_FILE} in this folder is used"));
     Ok(())
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     let new_name = new.name.clone();
     let names = DiffNames::new(&old.name, &new.name);
     // The old file may be an HTML page that was published as robots.txt by mistake.
-    let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Take)?;
+    let old = old.evaluator(Reading::Standard, &site.settings, OtherFiles::Accept)?;
     let new = new.evaluator(Reading::Standard, &site.settings, OtherFiles::Refuse)?;
     let mut guards = Vec::new();
     for forbidden in &args.forbid {
@@ -171,7 +171,7 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
         }
     }
     let diff = old.diff(&new, guards);
-    let unread = new.unread_lines_since(&old);
+    let unread = new.new_line_findings(&old);
     let pages = args.lists.losses(&site, &old, &new)?;
     let mut out = stdout();
     match args.format {
@@ -187,8 +187,8 @@ pub(crate) fn run(args: &DiffArgs) -> io::Result<ExitCode> {
     }
     out.flush()?;
     if diff.is_cut {
-        complain_of_cut(&new_name);
+        complain_of_timeout(&new_name);
         return Ok(ExitCode::from(FAILED));
     }
-    Ok(exit::answer(diff.breaches.is_empty() && !pages.is_too_much()))
+    Ok(exit::exit_code_for(diff.breaches.is_empty() && !pages.exceeds_limit()))
 }

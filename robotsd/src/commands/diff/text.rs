@@ -13,15 +13,15 @@ use tower_robots::check::{Breadth, Change, Diff, Effect, Finding, Subject};
 use tower_robots::internals::first_few;
 use tower_robots::rules::Access;
 
-use super::lists::{ListLoss, ListLosses, OF_SITEMAPS};
+use super::lists::{ListLoss, ListLosses, SITEMAP_PAGES};
 use crate::html::{counted, filters, grouped, percent};
-use crate::render::{cut, finding_line, markdown_code, markdown_text, plural, printable};
+use crate::render::{finding_line, markdown_code, markdown_text, plural, printable, truncated};
 
 /// Maximum number of crawlers of each kind that are shown by name.
-const SHOWN: usize = 4;
+const MAX_SHOWN: usize = 4;
 
 /// Maximum number of rules that are shown for a loss.
-const RULES: usize = 10;
+const MAX_RULES: usize = 10;
 
 /// Function that formats a name or a path from a file, so that it can be printed.
 type NameStyle = fn(&str) -> String;
@@ -53,8 +53,8 @@ pub(super) struct LossesText<'a> {
 /// of the sitemaps (12 %)`.
 fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
     let ((lost, of), list) = ((loss.lost, loss.allowed), list_name(&loss.of, style));
-    let names: Vec<_> = loss.crawlers.iter().take(SHOWN).map(|name| style(name)).collect();
-    let more = match loss.crawlers.len().saturating_sub(SHOWN) {
+    let names: Vec<_> = loss.crawlers.iter().take(MAX_SHOWN).map(|name| style(name)).collect();
+    let more = match loss.crawlers.len().saturating_sub(MAX_SHOWN) {
         0 => String::new(),
         more => format!(" and {}", plural(more, "more search engine")),
     };
@@ -77,12 +77,12 @@ fn loss_line(loss: &ListLoss, style: NameStyle) -> String {
 /// Describes a list of pages, with a phrase that follows the word "pages" in output.
 fn list_name(of: &str, style: NameStyle) -> String {
     match of.strip_prefix("of ") {
-        Some(file) if of != OF_SITEMAPS => format!("of {}", style(file)),
+        Some(file) if of != SITEMAP_PAGES => format!("of {}", style(file)),
         _ => of.to_owned(),
     }
 }
 
-fn nothing_lost(of: &str, count: u64, style: NameStyle) -> String {
+fn no_loss_line(of: &str, count: u64, style: NameStyle) -> String {
     let list = list_name(of, style);
     match count {
         0 => format!("there are no pages {list}"),
@@ -102,14 +102,14 @@ pub(in crate::commands) struct ChangesText<'a> {
 }
 
 fn width(effect: &Effect) -> usize {
-    shown(effect).map(|change| what(change, plain).chars().count()).max().unwrap_or(0).min(40)
+    distinct_changes(effect).map(|change| changed_part(change, plain).chars().count()).max().unwrap_or(0).min(40)
 }
 
 /// Lists the crawlers that a change of the group for `*` does not affect, because another group
 /// contains their own name or the name of a related crawler. Returns `None` if there are no such
 /// crawlers.
-fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
-    let of_class = |class: &Vec<Subject>| {
+fn unaffected_note(diff: &Diff, style: NameStyle) -> Option<String> {
+    let class_text = |class: &Vec<Subject>| {
         let (named, others): (Vec<_>, Vec<_>) = class.iter().partition(|subject| subject.named);
         let whose = if named.len() == 1 { "its" } else { "their" };
         let others = (!others.is_empty()).then(|| {
@@ -120,7 +120,7 @@ fn spared(diff: &Diff, style: NameStyle) -> Option<String> {
         });
         format!("{}{}", list(&named, style, more_named), others.unwrap_or_default())
     };
-    let classes: Vec<_> = diff.spared.iter().take(SHOWN).map(of_class).collect();
+    let classes: Vec<_> = diff.spared.iter().take(MAX_SHOWN).map(class_text).collect();
     let more = diff.spared.len() - classes.len();
     let more = if more > 0 { format!("; and {}", plural(more, "more group")) } else { String::new() };
     (!classes.is_empty()).then(|| format!("unchanged: {}{more}", classes.join("; ")))
@@ -130,11 +130,11 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
     let mut totals: Vec<_> = (!diff.effects.is_empty()).then(|| totals(&diff.effects)).into_iter().collect();
     if !diff.delays.is_empty() {
         let crawlers = diff.delays.iter().map(|delay| &*delay.crawlers);
-        totals.push(format!("the delay changed for {crawlers}", crawlers = whom(crawlers)));
+        totals.push(format!("the delay changed for {crawlers}", crawlers = affected_crawlers(crawlers)));
     }
     if !diff.usage.is_empty() {
         let crawlers = diff.usage.iter().map(|usage| &*usage.crawlers);
-        totals.push(format!("usage preferences changed for {}", whom(crawlers)));
+        totals.push(format!("usage preferences changed for {}", affected_crawlers(crawlers)));
     }
     for (what, addresses) in [
         ("sitemaps that the new file no longer names", &diff.sitemaps_removed),
@@ -142,7 +142,7 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
         ("licences that the new file no longer names", &diff.licenses_removed),
         ("licences that are only in the new file", &diff.licenses_added),
     ] {
-        let list = first_few(addresses.iter().map(|address| style(address)), SHOWN);
+        let list = first_few(addresses.iter().map(|address| style(address)), MAX_SHOWN);
         totals.extend((!addresses.is_empty()).then(|| format!("{what}: {list}")));
     }
     if diff.is_empty() {
@@ -154,15 +154,15 @@ fn summary(diff: &Diff, style: NameStyle) -> String {
 
 /// Returns the changes of an effect, except changes that another change includes. For example, a
 /// change that disallows the whole site includes changes that disallow parts of it.
-fn shown(effect: &Effect) -> impl Iterator<Item = &Change> {
-    let is_held = |change: &Change| {
-        let holds = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
-        change.breadth == Breadth::Part && effect.changes.iter().any(holds)
+fn distinct_changes(effect: &Effect) -> impl Iterator<Item = &Change> {
+    let is_covered = |change: &Change| {
+        let covers = |other: &Change| other.access == change.access && other.breadth != Breadth::Part;
+        change.breadth == Breadth::Part && effect.changes.iter().any(covers)
     };
-    effect.changes.iter().filter(move |change| !is_held(change))
+    effect.changes.iter().filter(move |change| !is_covered(change))
 }
 
-fn what(change: &Change, style: NameStyle) -> String {
+fn changed_part(change: &Change, style: NameStyle) -> String {
     match (change.breadth, change.access) {
         (Breadth::Site, _) => "the whole site".to_owned(),
         (Breadth::Rest, Access::Disallow) => "all paths that no other rule allows".to_owned(),
@@ -191,11 +191,12 @@ fn more_named(more: usize) -> String {
     format!("{more} more named in the files")
 }
 
-/// Lists the first [`SHOWN`] names. `more` formats the number of the crawlers that are not listed.
+/// Lists the first [`MAX_SHOWN`] names. `more` formats the number of the crawlers that are not
+/// listed.
 fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String) -> String {
-    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(SHOWN).map(style);
+    let names = crawlers.iter().filter_map(|crawler| crawler.name.as_deref()).take(MAX_SHOWN).map(style);
     let names = names.collect::<Vec<_>>().join(", ");
-    match crawlers.len().saturating_sub(SHOWN) {
+    match crawlers.len().saturating_sub(MAX_SHOWN) {
         0 => names,
         rest => format!("{names} and {}", more(rest)),
     }
@@ -205,7 +206,7 @@ fn list(crawlers: &[&Subject], style: NameStyle, more: impl Fn(usize) -> String)
 /// for 4 of them, 2 parts of it are disallowed now`. A rule is counted once, even if it affects
 /// many crawlers.
 fn totals(effects: &[Effect]) -> String {
-    let changes = || effects.iter().flat_map(shown);
+    let changes = || effects.iter().flat_map(distinct_changes);
     // A path may be allowed because of a rule in the new file, or because a rule of the old file
     // was removed.
     let rules: HashSet<_> = changes()
@@ -222,12 +223,12 @@ fn totals(effects: &[Effect]) -> String {
             if affected.is_empty() {
                 continue;
             }
-            let whom = if affected.len() == effects.len() {
+            let affected_crawlers = if affected.len() == effects.len() {
                 String::new()
             } else {
-                format!(" for {}", whom(affected.into_iter().map(|effect| &*effect.crawlers)))
+                format!(" for {}", affected_crawlers(affected.into_iter().map(|effect| &*effect.crawlers)))
             };
-            parts.push(format!("{site} is {state} now{whom}"));
+            parts.push(format!("{site} is {state} now{affected_crawlers}"));
         }
         let is_part = |change: &&Change| change.access == access && change.breadth == Breadth::Part;
         match changes().filter(is_part).map(|change| change.path.clone()).collect::<HashSet<_>>().len() {
@@ -238,11 +239,12 @@ fn totals(effects: &[Effect]) -> String {
     }
     let omitted: usize = effects.iter().map(|effect| effect.omitted).sum();
     let more = if omitted > 0 { format!(", not shown: {}", plural(omitted, "more change")) } else { String::new() };
-    let (rules, whom) = (plural(rules.len(), "rule"), whom(effects.iter().map(|effect| &*effect.crawlers)));
-    format!("{rules} changed for {whom}: {}{more}", parts.join(", "))
+    let (rules, affected_crawlers) =
+        (plural(rules.len(), "rule"), affected_crawlers(effects.iter().map(|effect| &*effect.crawlers)));
+    format!("{rules} changed for {affected_crawlers}: {}{more}", parts.join(", "))
 }
 
-fn whom<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
+fn affected_crawlers<'e>(crawlers: impl IntoIterator<Item = &'e [Subject]>) -> String {
     let crawlers: HashSet<_> = crawlers.into_iter().flatten().map(|subject| subject.name.as_deref()).collect();
     let others = crawlers.contains(&None);
     match (crawlers.len() - usize::from(others), others) {
@@ -281,11 +283,11 @@ pub(super) fn write_markdown(
         }
     }
     for (of, count) in pages.without_loss() {
-        let _ = writeln!(comment, "{}\n", nothing_lost(of, count, cell));
+        let _ = writeln!(comment, "{}\n", no_loss_line(of, count, cell));
     }
     let _ = writeln!(comment, "{}.\n", summary(diff, cell));
-    if let Some(spared) = spared(diff, cell) {
-        let _ = writeln!(comment, "{spared}.\n");
+    if let Some(unaffected_note) = unaffected_note(diff, cell) {
+        let _ = writeln!(comment, "{unaffected_note}.\n");
     }
     add_changes(&mut comment, diff);
     for breach in diff.breaches.clone() {
@@ -343,5 +345,5 @@ struct RowsMarkdown<'a> {
 
 /// Truncates text longer than [`MAX_CELL_LENGTH`], and formats it as code.
 fn cell(text: &str) -> String {
-    markdown_code(&cut(&printable(text), MAX_CELL_LENGTH))
+    markdown_code(&truncated(&printable(text), MAX_CELL_LENGTH))
 }

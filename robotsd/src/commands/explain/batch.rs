@@ -33,7 +33,7 @@ use crate::target_url::TargetUrl;
 
 /// Maximum total size of the cached robots.txt files, in bytes. If the next file would exceed the
 /// limit, the cache is emptied first.
-const KEPT: usize = 64 << 20;
+const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// Estimated memory that a compiled file needs in addition to its text, in bytes.
 const OVERHEAD: usize = 16 << 10;
@@ -128,7 +128,7 @@ fn answer(
         Err(error) => {
             // A line that is not a valid question may still be a JSON object with an `id`.
             let id = serde_json::from_slice::<Value>(line).ok().and_then(|value| value.get("id").cloned());
-            return Ok(Err((id.unwrap_or_default(), without_line(&error))));
+            return Ok(Err((id.unwrap_or_default(), without_line_number(&error))));
         }
     };
     let parts = |evaluator| Ok::<_, String>((question.requester(evaluator)?, question.checked_url()?));
@@ -152,7 +152,7 @@ fn answer(
 
 /// Removes the line number from the message. The message always contains the number 1, because each
 /// question is parsed separately. The answer contains the real line number in a separate field.
-fn without_line(error: &serde_json::Error) -> String {
+fn without_line_number(error: &serde_json::Error) -> String {
     let message = error.to_string();
     match message.rsplit_once(" at line 1 column ") {
         Some((message, column)) => format!("{message} at column {column}"),
@@ -165,7 +165,9 @@ impl BatchQuestion {
         match (&self.token, &self.user_agent) {
             (Some(token), None) => Ok(Requester::token(evaluator, token)),
             (None, Some(name)) => Ok(Requester::user_agent(evaluator, name)),
-            (None, None) if self.headers.is_some() => Ok(Requester::of_lines(evaluator, self.lines("user-agent"))),
+            (None, None) if self.headers.is_some() => {
+                Ok(Requester::from_field_lines(evaluator, self.lines("user-agent")))
+            }
             _ => Err("a question must contain either \"token\" or \"user_agent\"".to_owned()),
         }
     }
@@ -269,12 +271,12 @@ impl EvaluatorCache<'_> {
             let file = self.read(question)?;
             let cost = file.bytes.len() + OVERHEAD;
             self.bytes += cost;
-            if self.bytes > KEPT {
+            if self.bytes > MAX_CACHED_BYTES {
                 self.evaluators.clear();
                 self.bytes = cost;
             }
             let mut evaluator = file
-                .evaluator(question.reading, &self.site.settings, OtherFiles::Take)
+                .evaluator(question.reading, &self.site.settings, OtherFiles::Accept)
                 .map_err(|error| error.to_string())?;
             if question.robots.is_none() && question.robots_base64.is_none() {
                 self.site.decide_as_served(&mut evaluator);
@@ -355,7 +357,7 @@ fn ranges<'de, D: Deserializer<'de>>(deserializer: D) -> Result<HashMap<String, 
 }
 
 /// Normalizes a DNS name, because comparisons must ignore case and a final dot.
-fn in_one_form(name: &str) -> String {
+fn normalized_name(name: &str) -> String {
     name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase()
 }
 
@@ -387,7 +389,7 @@ impl ClaimEvidence for BatchQuestion {
                     names.get(&address).map_or(DnsAnswer::NoSuchName, |names| DnsAnswer::Names(names.clone()))
                 }
                 ControlFlow::Continue(RdnsQuestion::A(name) | RdnsQuestion::Aaaa(name)) => {
-                    let is_meant = |(known, _): &(&String, _)| in_one_form(known) == in_one_form(name);
+                    let is_meant = |(known, _): &(&String, _)| normalized_name(known) == normalized_name(name);
                     let addresses = forward.iter().find(is_meant);
                     addresses.map_or(DnsAnswer::NoSuchName, |(_, addresses)| DnsAnswer::Addresses(addresses.clone()))
                 }

@@ -53,7 +53,7 @@ impl Requester {
 
     /// Returns the requester that a server recognizes in the `User-Agent` lines of a request. A
     /// field that contains only the name of a crawler does not always identify the crawler.
-    pub(super) fn of_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
+    pub(super) fn from_field_lines<'l>(evaluator: &Evaluator, lines: impl Iterator<Item = &'l str>) -> Self {
         let agents: Vec<_> = lines.flat_map(|line| evaluator.agents(line.as_bytes()).to_vec()).collect();
         let agents = if agents.is_empty() { vec![Agent::empty()] } else { agents };
         Self::Agents { agents, is_star: false }
@@ -212,7 +212,7 @@ impl<'e> Explanation<'e> {
                 grace_end = decision.grace_end.filter(|_| decision.reason == Reason::Grace);
                 rate_limit = decision.rate_limit.map(|limit| (limit.interval, limit.mode));
                 let agent = agents.get(decision.agent).or(agents.first()).cloned().unwrap_or_else(Agent::empty);
-                let fallback = if evaluator.holds_to_star(&agent) { Fallback::Star } else { Fallback::Nothing };
+                let fallback = if evaluator.applies_star_to(&agent) { Fallback::Star } else { Fallback::Nothing };
                 let tokens = agent.tokens().to_vec();
                 (decision.verdict, decision.reason, Some(decision.action), Some(agent), tokens, fallback)
             }
@@ -245,7 +245,7 @@ impl<'e> Explanation<'e> {
 
     /// Returns the summary of the agent; `None` if the requester is a product token.
     pub(super) fn agent(&self) -> Option<AgentSummary<'_>> {
-        self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.holds_to_star(agent)))
+        self.agent.as_ref().map(|agent| AgentSummary::new(agent, self.evaluator.applies_star_to(agent)))
     }
 
     /// Returns the verdict of the file alone, without exemptions.
@@ -262,7 +262,7 @@ impl<'e> Explanation<'e> {
 
     /// Reports whether the agent is a search engine that no group names. The policy does not limit
     /// the request rate of such a search engine.
-    pub(super) fn is_spared_engine(&self) -> bool {
+    pub(super) fn is_unnamed_engine(&self) -> bool {
         let is_star = self.evaluator.rules.select(&self.tokens, self.fallback).is_star();
         is_star && self.agent.as_ref().is_some_and(Agent::is_index_engine)
     }

@@ -127,7 +127,7 @@ fn batch(args: &ExplainArgs, out: impl Write) -> io::Result<ExitCode> {
 }
 
 fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
-    args.complete().map_err(io::Error::other)?;
+    args.check_arguments().map_err(io::Error::other)?;
     // Rejects invalid arguments before the first answer is written.
     let urls = args.urls.iter().map(|word| (word != "-").then(|| TargetUrl::parse(word.as_bytes())).transpose());
     let urls: Vec<_> = urls.collect::<Result<_, _>>().map_err(io::Error::other)?;
@@ -209,7 +209,7 @@ fn explain<W: Write>(args: &ExplainArgs, mut out: W) -> io::Result<ExitCode> {
 impl ExplainArgs {
     /// Returns an error if an argument is missing. The message lists every way to give the
     /// argument. The most common mistake is a robots.txt in the position of a URL.
-    fn complete(&self) -> Result<(), String> {
+    fn check_arguments(&self) -> Result<(), String> {
         let is_file = |word: &&String| !word.starts_with('/') && Path::new(word).is_file();
         if let Some(file) = self.urls.iter().find(is_file).filter(|_| self.robots.is_none() && !self.site.has_config())
         {
@@ -251,7 +251,7 @@ impl ExplainArgs {
         let sender = |requester: &Requester| match self.address {
             None => Ok(ExplainedSender::default()),
             Some(address) => {
-                let claim = claim::check(requester.agents(), address, &site.evidence, Names::Leave)?;
+                let claim = claim::check(requester.agents(), address, &site.evidence, Names::Skip)?;
                 Ok(ExplainedSender { address: Some(address), claim: Some(claim) })
             }
         };

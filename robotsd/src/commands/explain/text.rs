@@ -15,10 +15,10 @@ use tower_robots::rules::{Access, Fallback, FormTrace, Group, Line, PathForm, Pr
 use super::explanation::{ExplainedRequest, Requester};
 use crate::date::rfc3339;
 use crate::refusal::ExpectedRefusal;
-use crate::render::{printable, young_rules};
+use crate::render::{grace_summary, printable};
 
 /// Maximum number of shown rules, and maximum number of shown path forms.
-const SHOWN: usize = 20;
+const MAX_SHOWN: usize = 20;
 
 #[derive(Template)]
 #[template(path = "commands/explain/text.txt", whitespace = "preserve")]
@@ -65,7 +65,7 @@ impl ExplainedRequest<'_> {
     /// Describes the rules in the grace period of the deciding rule.
     fn grace(&self) -> Option<String> {
         let (rules, end) = (self.explanation.grace_rules()?, self.explanation.grace_end?);
-        Some(young_rules(rules, &rfc3339(end)))
+        Some(grace_summary(rules, &rfc3339(end)))
     }
 
     /// Returns a line of the file, preceded by the name of the file and the line number.
@@ -93,7 +93,7 @@ impl ExplainedRequest<'_> {
             (_, Some(verdict)) if verdict.group().is_some() => {
                 let token = self.trace.as_ref().and_then(|trace| explanation.token_of(trace));
                 let decider = decider(verdict, token);
-                [decider, read_as(explanation.form, self.trace.as_ref()), self.without_own_group()].concat()
+                [decider, path_form_note(explanation.form, self.trace.as_ref()), self.without_own_group()].concat()
             }
             _ => self.without_group(),
         }
@@ -129,11 +129,11 @@ impl ExplainedRequest<'_> {
                 // The message contains the rule of the group for `*` that disallows the path,
                 // because `robotsd test` applies this group to the crawler.
                 Some(category) => {
-                    let though = self.rule_of_star().map_or_else(String::new, |rule| {
+                    let exception_note = self.rule_of_star().map_or_else(String::new, |rule| {
                         format!(", although {rule}, is for every crawler without a group", rule = rule_line(rule))
                     });
                     let who = if self.site.is_configured() { "the config" } else { "robotsd by default" };
-                    format!("no group names it, and {who} does not apply `*` to {category} agents{though}")
+                    format!("no group names it, and {who} does not apply `*` to {category} agents{exception_note}")
                 }
                 None => "no group names it, and the group for `*` does not apply to it".to_owned(),
             },
@@ -178,7 +178,7 @@ fn shown_forms<'t, 'a>(trace: &'t Trace<'a>) -> impl Iterator<Item = (&'t FormTr
         let decides = deciding.is_some_and(|deciding| std::ptr::eq(deciding, form));
         (form, decides)
     });
-    forms.enumerate().filter(|(number, (_, decides))| *number < SHOWN || *decides).map(|(_, form)| form)
+    forms.enumerate().filter(|(number, (_, decides))| *number < MAX_SHOWN || *decides).map(|(_, form)| form)
 }
 
 /// Reports whether `rule` is the deciding rule. `rule` must match the deciding form of the path.
@@ -187,7 +187,7 @@ fn is_decider(trace: &Trace<'_>, rule: &Rule<'_>) -> bool {
 }
 
 /// Maximum number of names of a group that are shown.
-const NAMES: usize = 3;
+const MAX_NAMES: usize = 3;
 
 fn decider(verdict: Verdict<'_>, token: Option<&ProductToken>) -> String {
     let group = verdict.group().map_or_else(String::new, |group| names(group, token));
@@ -218,12 +218,12 @@ fn names(group: Group<'_>, token: Option<&ProductToken>) -> String {
     if token.is_none() && group.is_global() {
         return "every other crawler (`*`)".to_owned();
     }
-    first_few(group.names().map(|name| printable(name.value())), NAMES)
+    first_few(group.names().map(|name| printable(name.value())), MAX_NAMES)
 }
 
 /// Describes the form of the path that the rule matches. The result is empty if this is the form of
 /// the path in the request.
-fn read_as(form: PathForm, trace: Option<&Trace<'_>>) -> String {
+fn path_form_note(form: PathForm, trace: Option<&Trace<'_>>) -> String {
     if matches!(form, PathForm::Standard | PathForm::Verbatim) {
         return String::new();
     }

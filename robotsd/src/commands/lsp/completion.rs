@@ -27,7 +27,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
         let range = document.range(cursor - typed.len()..cursor + rest_of_directive(after));
         return Directive::SPELLINGS
             .iter()
-            .map(|(spelling, directive)| of_directive(spelling, *directive, range))
+            .map(|(spelling, directive)| directive_item(spelling, *directive, range))
             .collect();
     };
     if !is_user_agent(name) {
@@ -39,7 +39,7 @@ pub(super) fn completions(document: &Document, position: Position) -> Vec<Value>
     let range = document.range(cursor - value.trim_start().len()..cursor + rest);
     let star = item("*", VALUE, "every crawler that is not named in any group", "*", range);
     let crawlers = document.registry().crawlers();
-    [star].into_iter().chain(crawlers.filter_map(|crawler| of_crawler(crawler, range))).collect()
+    [star].into_iter().chain(crawlers.filter_map(|crawler| crawler_item(crawler, range))).collect()
 }
 
 /// Returns the length of the part of a directive that follows the cursor, including the colon and
@@ -54,7 +54,7 @@ fn is_user_agent(name: &str) -> bool {
     Directive::UserAgent.spelling().is_some_and(|spelling| name.trim().eq_ignore_ascii_case(spelling))
 }
 
-fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
+fn directive_item(spelling: &str, directive: Directive, range: Range) -> Value {
     let detail = match directive {
         Directive::UserAgent => "begins a group: the name of a crawler, or *",
         Directive::Allow => "paths that the crawlers of the group may fetch",
@@ -67,7 +67,7 @@ fn of_directive(spelling: &str, directive: Directive, range: Range) -> Value {
 
 /// Returns the completion item for a crawler. The item inserts the name that a user-agent line for
 /// the crawler needs. Returns `None` if the registry contains no token for the crawler.
-fn of_crawler(crawler: &Crawler, range: Range) -> Option<Value> {
+fn crawler_item(crawler: &Crawler, range: Range) -> Option<Value> {
     let token = crawler.tokens.first()?.to_string();
     // If the crawler's name and its token differ only in case, the item inserts the name, because
     // it is more readable. Crawlers ignore the case of tokens.

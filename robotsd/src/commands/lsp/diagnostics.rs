@@ -11,8 +11,9 @@ const NOTE: u8 = 3;
 
 /// Returns the diagnostics of a document. Diagnostics about the bytes of the file come first.
 pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
-    let on_disk = document.on_disk.iter().map(of_disk);
-    let mut all: Vec<_> = on_disk.chain(report.findings.iter().map(|finding| of_text(document, finding))).collect();
+    let on_disk = document.on_disk.iter().map(disk_diagnostic);
+    let mut all: Vec<_> =
+        on_disk.chain(report.findings.iter().map(|finding| text_diagnostic(document, finding))).collect();
     if report.omitted() > 0 {
         let message = format!("{} more findings of these kinds are not shown", report.omitted());
         let range = Range::default();
@@ -21,7 +22,7 @@ pub(super) fn diagnostics(document: &Document, report: &Report) -> Vec<Value> {
     all
 }
 
-pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
+pub(super) fn text_diagnostic(document: &Document, finding: &Finding) -> Value {
     let mut diagnostic = diagnostic(finding, document.range(finding.span.clone()), finding.message.clone());
     if let Some(line) = finding.related_line {
         let location = json!({ "uri": document.uri, "range": document.line_range(line) });
@@ -33,7 +34,7 @@ pub(super) fn of_text(document: &Document, finding: &Finding) -> Value {
 /// Returns the diagnostic of a finding about the bytes of the file. The position of the diagnostic
 /// is the start of the document, because the lines of the text in the editor may differ from the
 /// lines of the file.
-fn of_disk(finding: &Finding) -> Value {
+fn disk_diagnostic(finding: &Finding) -> Value {
     let message = format!("line {} of the file on disk: {}", finding.line, finding.message);
     diagnostic(finding, Range::default(), message)
 }

@@ -22,14 +22,14 @@ use crate::evaluator::{Evaluator, EvaluatorSettings, TimeBudget};
 use crate::input::InputSource;
 
 /// Codes of the lints about bytes that the text in an editor does not show.
-const OF_BYTES: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
+const BYTE_LINTS: [&str; 3] = ["byte-order-mark", "utf-16", "invalid-utf-8"];
 
 #[derive(Debug)]
 pub(super) struct Document {
     pub(super) uri: String,
     pub(super) version: i32,
     pub(super) buffer: TextBuffer,
-    pub(super) is_due: bool,
+    pub(super) needs_publishing: bool,
     /// Whether the editor requests diagnostics. If so, the server does not publish them.
     pub(super) is_pulled: bool,
     /// Findings about the bytes of the file, computed when the document was last opened or saved.
@@ -60,7 +60,7 @@ impl Document {
             uri: item.uri,
             version: item.version,
             buffer: TextBuffer::new(item.text, encoding),
-            is_due: true,
+            needs_publishing: true,
             is_pulled: false,
             on_disk: Vec::new(),
             settings: EvaluatorSettings::default(),
@@ -71,12 +71,12 @@ impl Document {
     pub(super) fn change(&mut self, version: Option<i32>, changes: Vec<ContentChange>) {
         changes.into_iter().for_each(|change| self.buffer.apply(change));
         self.version = version.unwrap_or(self.version);
-        self.forget();
+        self.discard_results();
     }
 
-    fn forget(&mut self) {
+    fn discard_results(&mut self) {
         self.computed = Computed::default();
-        self.is_due = true;
+        self.needs_publishing = true;
     }
 
     /// Reads the bytes of the file, and the settings that `robotsd check` uses in the folder of the
@@ -94,12 +94,12 @@ impl Document {
             let off = Lint::all().iter().filter(|lint| is_off(lint));
             off.fold(settings.checks.clone(), |options, lint| options.allow(lint))
         };
-        let is_of_bytes = |lint: &Lint| OF_BYTES.contains(&lint.code);
+        let is_of_bytes = |lint: &Lint| BYTE_LINTS.contains(&lint.code);
         let bytes = source.and_then(|source| source.read().ok());
         let report = bytes.map(|bytes| check(&RobotsTxt::parse_beginning(bytes), &without(&|lint| !is_of_bytes(lint))));
         self.on_disk = report.map_or_else(Vec::new, |report| report.findings);
         self.settings = EvaluatorSettings { checks: without(&is_of_bytes), ..settings };
-        self.forget();
+        self.discard_results();
         problem
     }
 
@@ -115,16 +115,17 @@ impl Document {
         &self.settings.registry
     }
 
-    /// Returns the findings in the text, or an error if `goes_on` returns `false` during the check.
-    pub(super) fn report(&self, goes_on: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
+    /// Returns the findings in the text, or an error if `should_continue` returns `false` during
+    /// the check.
+    pub(super) fn report(&self, should_continue: &dyn Fn() -> bool) -> Result<&Report, Interrupted> {
         if let Some(report) = self.computed.report.get() {
             return Ok(report);
         }
-        // Parsing cannot be interrupted, so `goes_on` is called before parsing begins.
-        if !goes_on() {
+        // Parsing cannot be interrupted, so `should_continue` is called before parsing begins.
+        if !should_continue() {
             return Err(Interrupted);
         }
-        let report = Report::of_while(self.robots(), self.checks(), goes_on).ok_or(Interrupted)?;
+        let report = Report::of_while(self.robots(), self.checks(), should_continue).ok_or(Interrupted)?;
         Ok(self.computed.report.get_or_init(|| report))
     }
 
@@ -134,15 +135,15 @@ impl Document {
     }
 
     /// Returns the document after all safe fixes that can be applied within a second. Returns an
-    /// error if `goes_on` returns `false` before the fixes are complete.
-    pub(super) fn fixed(&self, goes_on: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
+    /// error if `should_continue` returns `false` before the fixes are complete.
+    pub(super) fn fixed(&self, should_continue: &dyn Fn() -> bool) -> Result<&FixedFile, Interrupted> {
         if let Some(fixed) = self.computed.fixed.get() {
             return Ok(fixed);
         }
         let time = TimeBudget::start();
-        let continues = || time.is_left() && goes_on();
+        let continues = || time.is_left() && should_continue();
         let fixed = FixedFile::of_while(self.robots(), self.checks(), Safety::Safe, &continues);
-        if fixed.is_cut && !goes_on() {
+        if fixed.is_cut && !should_continue() {
             return Err(Interrupted);
         }
         Ok(self.computed.fixed.get_or_init(|| fixed))

@@ -27,7 +27,7 @@ pub(super) fn actions(
     report: &Report,
     range: Range,
     context: &ActionContext,
-    goes_on: &dyn Fn() -> bool,
+    should_continue: &dyn Fn() -> bool,
 ) -> Result<Vec<Value>, Interrupted> {
     if !client.has_code_actions {
         return Ok(Vec::new());
@@ -36,14 +36,14 @@ pub(super) fn actions(
     if context.wants(QUICK_FIX) {
         let fixes = document.fixes(report);
         let found = report.findings.iter().enumerate().filter_map(|(at, finding)| Some((finding, fixes.get(at)?)));
-        let near = found.filter(|(finding, _)| document.range(finding.span.clone()).touches(&range));
+        let in_range = found.filter(|(finding, _)| document.range(finding.span.clone()).touches(&range));
         let time = TimeBudget::start();
         actions.extend(
-            near.filter_map(|(finding, fix)| quick_fix(client, document, finding, fix, &time)).take(MAX_ACTIONS),
+            in_range.filter_map(|(finding, fix)| quick_fix(client, document, finding, fix, &time)).take(MAX_ACTIONS),
         );
     }
     if context.wants(FIX_ALL)
-        && let Some(edit) = safe_fixes(document, document.fixed(goes_on)?)
+        && let Some(edit) = safe_fixes(document, document.fixed(should_continue)?)
     {
         let title = "Apply all safe fixes (no verdict changes)";
         actions.push(json!({ "title": title, "kind": FIX_ALL, "edit": workspace_edit(client, document, vec![edit]) }));
@@ -62,7 +62,7 @@ fn quick_fix(client: &Client, document: &Document, finding: &Finding, fix: &Fix,
         "title": title,
         "kind": QUICK_FIX,
         "isPreferred": fix.safety == Safety::Safe,
-        "diagnostics": [diagnostics::of_text(document, finding)],
+        "diagnostics": [diagnostics::text_diagnostic(document, finding)],
         "edit": workspace_edit(client, document, edits?),
     }))
 }

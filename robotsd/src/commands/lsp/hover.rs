@@ -22,7 +22,7 @@ use crate::names::crawler_hint;
 use crate::pages::read_urls;
 use crate::render::{plural, printable, printable_path};
 
-const SHOWN: usize = 8;
+const MAX_SHOWN: usize = 8;
 
 /// The configured list of URLs, which is read again when its file changes.
 #[derive(Debug)]
@@ -124,42 +124,52 @@ fn about_rule(evaluator: &Evaluator, rule: Rule<'_>, kind: MarkupKind, urls: Opt
         b"" => String::new(),
         pattern => format!(" {}", kind.code(&printable(pattern))),
     };
-    let mut text = format!("{verb}{pattern} for {}.", bound(rules, &evaluator.settings.registry, group, kind));
+    let mut text =
+        format!("{verb}{pattern} for {}.", obeying_crawlers(rules, &evaluator.settings.registry, group, kind));
     if let Some(urls) = urls {
         let name = kind.code(&printable_path(&urls.path));
-        let matched = match urls.pages() {
-            Ok(pages) => matched(rules, rule, pages, &name),
+        let matched_urls = match urls.pages() {
+            Ok(pages) => matched_urls(rules, rule, pages, &name),
             Err(error) => format!("The list of URLs could not be read: {}", kind.code(&printable(error))),
         };
-        let _ = write!(text, "\n\n{matched}");
+        let _ = write!(text, "\n\n{matched_urls}");
     }
     text
 }
 
 /// Lists the crawlers that obey a group.
-fn bound(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKind) -> String {
+fn obeying_crawlers(rules: &RuleSet, registry: &Registry, group: Group<'_>, kind: MarkupKind) -> String {
     let obeys = |crawler: &&Crawler| {
         let fallback = if crawler.obeys_star == Obeys::No { Fallback::Nothing } else { Fallback::Star };
         has_group(rules.select(&crawler.tokens, fallback), group)
     };
     let crawlers: Vec<_> = registry.crawlers().filter(obeys).collect();
-    let (deaf, bound): (Vec<_>, Vec<_>) = crawlers.iter().partition(|crawler| crawler.obeys_robots == Obeys::No);
-    let names = |crawlers: &[&&Crawler]| first_few(crawlers.iter().map(|crawler| &crawler.name), SHOWN);
+    let (disobeying, obeying_crawlers): (Vec<_>, Vec<_>) =
+        crawlers.iter().partition(|crawler| crawler.obeys_robots == Obeys::No);
+    let names = |crawlers: &[&&Crawler]| first_few(crawlers.iter().map(|crawler| &crawler.name), MAX_SHOWN);
     let unregistered = group.names().filter(|name| !name.is_star() && !is_registered(registry, *name));
     let unregistered: Vec<_> = unregistered.map(|name| kind.code(&printable(name.value()))).collect();
     let mut parts = Vec::new();
     if group.is_global() {
         parts.push("every crawler that is not named in any group".to_owned());
     }
-    if !bound.is_empty() {
-        parts.push(format!("{} of the registry ({})", plural(bound.len(), "crawler"), names(&bound)));
+    if !obeying_crawlers.is_empty() {
+        parts.push(format!(
+            "{} of the registry ({})",
+            plural(obeying_crawlers.len(), "crawler"),
+            names(&obeying_crawlers)
+        ));
     }
     if !unregistered.is_empty() {
-        parts.push(first_few(unregistered.iter(), SHOWN));
+        parts.push(first_few(unregistered.iter(), MAX_SHOWN));
     }
     let mut text = if parts.is_empty() { "no known crawler".to_owned() } else { parts.join(", and ") };
-    if !deaf.is_empty() {
-        let _ = write!(text, "; according to their operators, these crawlers do not obey robots.txt: {}", names(&deaf));
+    if !disobeying.is_empty() {
+        let _ = write!(
+            text,
+            "; according to their operators, these crawlers do not obey robots.txt: {}",
+            names(&disobeying)
+        );
     }
     text
 }
@@ -173,7 +183,7 @@ fn is_registered(registry: &Registry, name: Name<'_>) -> bool {
 }
 
 /// States how many URLs of the list a rule matches, and how many of them it decides.
-fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
+fn matched_urls(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> String {
     let pattern = PathPattern::new(rule.pattern(), Reading::Standard);
     let tokens: Vec<_> = rule.group().names().filter_map(|name| ProductToken::from_name(name.value())).collect();
     let fallback = if rule.group().is_global() { Fallback::Star } else { Fallback::Nothing };
@@ -195,11 +205,11 @@ fn matched(rules: &RuleSet, rule: Rule<'_>, pages: &[Page], list: &str) -> Strin
 fn deciding_groups<'e>(evaluator: &'e Evaluator, agent: &Agent, named_as: NamedAs) -> Vec<Name<'e>> {
     let fallback = if named_as == NamedAs::Star { Fallback::Star } else { agent.fallback() };
     let selection = evaluator.rules.select(agent.tokens(), fallback);
-    let means = |name: &Name<'_>| match selection.is_star() {
+    let selects_agent = |name: &Name<'_>| match selection.is_star() {
         true => name.is_star(),
         false => ProductToken::from_name(name.value()).is_some_and(|token| agent.tokens().contains(&token)),
     };
-    let name_of = |group: Group<'e>| group.names().find(means).or_else(|| group.names().next());
+    let name_of = |group: Group<'e>| group.names().find(selects_agent).or_else(|| group.names().next());
     selection.groups().filter_map(name_of).collect()
 }
 

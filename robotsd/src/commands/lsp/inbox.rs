@@ -22,7 +22,7 @@ impl<'c> Inbox<'c> {
     }
 
     pub(super) fn take(&self) -> Option<Message> {
-        self.look();
+        self.receive_waiting();
         self.waiting.borrow_mut().pop_front()
     }
 
@@ -31,12 +31,12 @@ impl<'c> Inbox<'c> {
         self.take().or_else(|| self.connection.receiver.recv().ok())
     }
 
-    fn look(&self) {
+    fn receive_waiting(&self) {
         self.waiting.borrow_mut().extend(self.connection.receiver.try_iter());
     }
 
     pub(super) fn is_cancelled(&self, id: &RequestId) -> bool {
-        self.look();
+        self.receive_waiting();
         let id = json!(id);
         self.waiting.borrow().iter().any(|message| match message {
             Message::Notification(cancel) => cancel.method == "$/cancelRequest" && cancel.params["id"] == id,
@@ -47,7 +47,7 @@ impl<'c> Inbox<'c> {
     /// Reports whether a waiting message changes or closes a document. If so, results about the
     /// current text of the document are outdated.
     pub(super) fn has_change_of(&self, uri: &str) -> bool {
-        self.look();
+        self.receive_waiting();
         self.waiting.borrow().iter().any(|message| match message {
             Message::Notification(change) => {
                 let is_change = matches!(&*change.method, "textDocument/didChange" | "textDocument/didClose");

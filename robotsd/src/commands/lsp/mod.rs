@@ -31,7 +31,7 @@ use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 
 use self::server::Server;
-use crate::exit::{answer, complain};
+use crate::exit::{complain, exit_code_for};
 
 const PROCESS_TESTS: Duration = Duration::from_secs(5);
 
@@ -86,7 +86,7 @@ pub(crate) fn run(_: &LspArgs) -> ExitCode {
     let is_shut_down = Server::new(&server, &watch).run();
     drop(server);
     let _ = writer.join();
-    answer(is_shut_down)
+    exit_code_for(is_shut_down)
 }
 
 fn exit() -> Message {

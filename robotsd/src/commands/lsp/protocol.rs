@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_name_decides() {
+    fn the_file_name_decides_whether_a_document_is_robots_txt() {
         for (uri, want) in [
             ("file:///srv/www/robots.txt", true),
             ("file:///srv/a%20b/shop.robots.txt", true),
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_kind_includes_the_kinds_below_it() {
+    fn a_requested_action_kind_includes_its_sub_kinds() {
         let context = |only: &[&str]| ActionContext { only: Some(only.iter().map(|&kind| kind.to_owned()).collect()) };
         assert!(ActionContext::default().wants("quickfix") && context(&[]).wants("quickfix"));
         assert!(context(&["source"]).wants("source.fixAll") && context(&[""]).wants("quickfix"));

@@ -29,7 +29,7 @@ pub(super) struct Server<'c> {
     /// Function that is called with the process ID of the editor.
     watch: &'c dyn Fn(Pid),
     /// Number of requests that were sent to the editor.
-    asked: i32,
+    sent_requests: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl<'c> Server<'c> {
             documents: BTreeMap::new(),
             urls: None,
             watch,
-            asked: 0,
+            sent_requests: 0,
         }
     }
 
@@ -65,8 +65,8 @@ impl<'c> Server<'c> {
             match message {
                 None => break,
                 Some(Message::Notification(notification)) if notification.method == "exit" => break,
-                Some(Message::Notification(notification)) => self.notified(notification),
-                Some(Message::Request(request)) => self.requested(request),
+                Some(Message::Notification(notification)) => self.handle_notification(notification),
+                Some(Message::Request(request)) => self.handle_request(request),
                 Some(Message::Response(_)) => {}
             }
         }
@@ -86,7 +86,9 @@ impl<'c> Server<'c> {
     /// Publishes the diagnostics of one document, unless a message arrives that must be handled
     /// first. Returns `false` if there is nothing to publish.
     fn publish_one(&mut self) -> bool {
-        let Some(document) = self.documents.values_mut().find(|document| document.is_due) else { return false };
+        let Some(document) = self.documents.values_mut().find(|document| document.needs_publishing) else {
+            return false;
+        };
         let began = Instant::now();
         let goes_on = || self.inbox.permits_work(&document.uri, began);
         let Ok(report) = document.report(&goes_on) else { return true };
@@ -94,7 +96,7 @@ impl<'c> Server<'c> {
         if self.inbox.has_change_of(&document.uri) {
             return true;
         }
-        document.is_due = false;
+        document.needs_publishing = false;
         let (uri, version) = (document.uri.clone(), document.version);
         self.publish(&uri, Some(version), items);
         true
@@ -108,7 +110,7 @@ impl<'c> Server<'c> {
         self.notify("textDocument/publishDiagnostics", params);
     }
 
-    fn notified(&mut self, notification: Notification) {
+    fn handle_notification(&mut self, notification: Notification) {
         let Notification { method, params } = notification;
         if self.stage != Stage::Initialized {
             return;
@@ -144,7 +146,7 @@ impl<'c> Server<'c> {
     fn change(&mut self, DidChange { text_document, content_changes }: DidChange) {
         if let Some(document) = self.documents.get_mut(&text_document.uri) {
             document.change(text_document.version, content_changes);
-            document.is_due &= !document.is_pulled;
+            document.needs_publishing &= !document.is_pulled;
         }
     }
 
@@ -152,15 +154,15 @@ impl<'c> Server<'c> {
         let uri = &params.text_document.uri;
         self.read_disk(uri);
         if self.client.refreshes_diagnostics && self.documents.get(uri).is_some_and(|document| document.is_pulled) {
-            self.asked += 1;
-            self.send(Request::new(self.asked.into(), "workspace/diagnostic/refresh".to_owned(), Value::Null));
+            self.sent_requests += 1;
+            self.send(Request::new(self.sent_requests.into(), "workspace/diagnostic/refresh".to_owned(), Value::Null));
         }
     }
 
     fn read_disk(&mut self, uri: &str) {
         let Some(document) = self.documents.get_mut(uri) else { return };
         let problem = document.read_disk();
-        document.is_due &= !document.is_pulled;
+        document.needs_publishing &= !document.is_pulled;
         if let Some(problem) = problem {
             self.warn(&problem);
         }
@@ -172,10 +174,10 @@ impl<'c> Server<'c> {
         }
     }
 
-    fn requested(&mut self, request: Request) {
+    fn handle_request(&mut self, request: Request) {
         let Request { id, method, params } = request;
         let result = match (self.stage, &*method) {
-            _ if self.inbox.is_cancelled(&id) => Err(cancelled()),
+            _ if self.inbox.is_cancelled(&id) => Err(cancelled_error()),
             (Stage::Begun, "initialize") => Ok(self.initialize(&params)),
             (Stage::Begun, _) => Err(error(ErrorCode::ServerNotInitialized, "send \"initialize\" first")),
             (Stage::ShutDown, _) => Err(error(ErrorCode::InvalidRequest, "the server is shut down: send \"exit\"")),
@@ -243,7 +245,7 @@ impl<'c> Server<'c> {
         Ok(match method {
             "textDocument/diagnostic" => {
                 let items = diagnostics::diagnostics(document, document.report(&goes_on).map_err(interrupted)?);
-                self.pulled(&uri);
+                self.stop_publishing(&uri);
                 json!({ "kind": "full", "items": items })
             }
             "textDocument/codeAction" if document.is_long() => json!([]),
@@ -265,11 +267,11 @@ impl<'c> Server<'c> {
 
     /// Stops publishing the diagnostics of a document, because the editor requests them itself. If
     /// they were also published, the editor would show them twice.
-    fn pulled(&mut self, uri: &str) {
+    fn stop_publishing(&mut self, uri: &str) {
         let Some(document) = self.documents.get_mut(uri).filter(|document| !document.is_pulled) else { return };
-        let was_published = !document.is_due;
+        let was_published = !document.needs_publishing;
         document.is_pulled = true;
-        document.is_due = false;
+        document.needs_publishing = false;
         if was_published {
             let version = document.version;
             self.publish(uri, Some(version), Vec::new());
@@ -277,13 +279,13 @@ impl<'c> Server<'c> {
     }
 }
 
-fn cancelled() -> ResponseError {
+fn cancelled_error() -> ResponseError {
     error(ErrorCode::RequestCanceled, "the editor cancelled the request")
 }
 
 fn interruption(inbox: &Inbox<'_>, id: &RequestId, method: &str) -> ResponseError {
     if inbox.is_cancelled(id) {
-        return cancelled();
+        return cancelled_error();
     }
     let message = "newer messages arrived before the answer was ready: send the request again";
     if method == "textDocument/diagnostic" {
@@ -358,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_changes_of_a_large_text_is_checked_once() {
+    fn a_burst_of_changes_to_a_large_document_is_checked_once() {
         let line = format!("# {}\n", "x".repeat(1_000));
         let mut messages = vec![initialize(), open(&line.repeat(5_000))];
         messages.extend((1..=200).map(|version| insert(version, "Disallow: b\n")));
@@ -371,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_request_is_answered_with_its_error() {
+    fn a_cancelled_request_gets_the_error_for_cancelled_requests() {
         let cancel = notification("$/cancelRequest", json!({ "id": 7 }));
         let messages = vec![initialize(), open("Disallow: /\n"), about_document(7, "textDocument/hover"), cancel];
         assert_eq!(*error_of(&answers(messages, None), 7), ErrorCode::RequestCanceled as i32);
     }
 
     #[test]
-    fn work_on_an_outdated_text_is_ended() {
+    fn work_on_an_outdated_document_is_cancelled() {
         let ask = |method| vec![initialize(), open("Disallow: /\n"), about_document(7, method), insert(1, "\n")];
         let pulled = answers(ask("textDocument/diagnostic"), None);
         assert_eq!(*error_of(&pulled, 7), ErrorCode::ServerCancelled as i32);
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_in_the_wrong_stage_or_of_an_unknown_kind_are_errors() {
+    fn unknown_invalid_and_untimely_requests_get_the_matching_error_code() {
         let shutdown = || request(2, "shutdown", Value::Null);
         for (messages, want) in [
             (vec![about_document(7, "textDocument/hover")], ErrorCode::ServerNotInitialized),

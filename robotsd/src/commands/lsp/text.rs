@@ -156,7 +156,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
         #[test]
-        fn edits_are_the_same_as_a_new_text(
+        fn applying_edits_gives_the_same_buffer_as_a_new_document(
             text in TEXT,
             is_utf8: bool,
             edits in prop::collection::vec((position(), position(), TEXT), 1..8),
@@ -174,7 +174,7 @@ mod tests {
         }
 
         #[test]
-        fn every_offset_has_its_position(text in TEXT, is_utf8: bool) {
+        fn every_offset_maps_to_a_position_and_back(text in TEXT, is_utf8: bool) {
             let encoding = if is_utf8 { PositionEncoding::Utf8 } else { PositionEncoding::Utf16 };
             let buffer = TextBuffer::new(text, encoding);
             for (at, _) in buffer.text.char_indices() {

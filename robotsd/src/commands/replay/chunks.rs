@@ -34,8 +34,8 @@ pub(super) fn for_each<S, C: Send>(
     work: impl Fn(&mut S, &[u8]) -> C + Sync,
     join: impl FnMut(C),
 ) -> Vec<io::Error> {
-    // The channel is unbounded, so sending never blocks. `ahead` limits the number of chunks in
-    // progress.
+    // The channel is unbounded, so sending never blocks. `max_in_progress` limits the number of
+    // chunks in progress.
     let (send, chunks) = channel::<Chunk<C>>();
     let chunks = Mutex::new(chunks);
     thread::scope(|scope| {
@@ -52,10 +52,10 @@ pub(super) fn for_each<S, C: Send>(
         for _ in 0..workers {
             scope.spawn(worker);
         }
-        let mut pipeline = Pipeline { send: Some(send), ahead: 3 * workers, waiting: VecDeque::new(), join };
+        let mut pipeline = Pipeline { send: Some(send), max_in_progress: 3 * workers, waiting: VecDeque::new(), join };
         let mut buffers = Vec::new();
         let mut read = |input: io::Result<Box<dyn Read + Send>>| {
-            cut(&mut input?, &mut buffers, |chunk, buffers| pipeline.send(chunk, buffers))
+            split_into_chunks(&mut input?, &mut buffers, |chunk, buffers| pipeline.send(chunk, buffers))
         };
         let errors = inputs.into_iter().filter_map(|input| read(input).err()).collect();
         pipeline.finish();
@@ -78,7 +78,7 @@ struct Pipeline<C, J> {
     /// Channel to the workers; `None` after a worker panicked.
     send: Option<Sender<Chunk<C>>>,
     /// Maximum number of chunks in progress.
-    ahead: usize,
+    max_in_progress: usize,
     waiting: VecDeque<Receiver<CountedChunk<C>>>,
     join: J,
 }
@@ -87,7 +87,7 @@ impl<C, J: FnMut(C)> Pipeline<C, J> {
     /// Sends a chunk. Blocks while too many chunks are in progress. Returns `false` if a worker has
     /// panicked.
     fn send(&mut self, bytes: Vec<u8>, buffers: &mut Vec<Vec<u8>>) -> bool {
-        while self.waiting.len() >= self.ahead {
+        while self.waiting.len() >= self.max_in_progress {
             self.take(buffers);
         }
         let Some(send) = &self.send else { return false };
@@ -122,7 +122,7 @@ fn next<C>(chunks: &Mutex<Receiver<Chunk<C>>>) -> Option<Chunk<C>> {
 }
 
 /// Cuts one input into chunks that end at line ends; the last chunk may end without a line end.
-fn cut(
+fn split_into_chunks(
     input: &mut dyn Read,
     buffers: &mut Vec<Vec<u8>>,
     mut send: impl FnMut(Vec<u8>, &mut Vec<Vec<u8>>) -> bool,
@@ -191,21 +191,21 @@ mod tests {
     }
 
     #[test]
-    fn no_line_is_cut_or_lost() {
+    fn complete_lines_are_neither_cut_nor_lost() {
         let log: Vec<u8> = (0..200_000).flat_map(|at: usize| [vec![b'x'; at % 40 + 1], vec![b'\n']].concat()).collect();
         let bytes = log.len() - 200_000;
         assert_eq!(lines(vec![log.clone(), log[..log.len() - 1].to_vec(), Vec::new()]), (400_000, 2 * bytes));
     }
 
     #[test]
-    fn a_line_without_end_is_cut() {
+    fn a_line_longer_than_a_chunk_is_cut_without_losing_bytes() {
         let (count, bytes) = lines(vec![vec![b'x'; 5 * CHUNK]]);
         assert_eq!(bytes, 5 * CHUNK);
         assert!(count >= 5, "{count}");
     }
 
     #[test]
-    fn every_chunk_begins_with_the_columns_that_hold_for_it() {
+    fn every_chunk_begins_with_the_fields_directive_that_applies_to_it() {
         let line = b"GET /0123456789\n".repeat(CHUNK / 16 + 10);
         let log = [b"#Fields: one\n", line.as_slice(), b"#Fields: two\n", line.as_slice(), line.as_slice()].concat();
         let inputs = [input(log), input("GET /\n"), input("#Fields: three\n")];
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn an_input_with_an_error_does_not_keep_it_and_the_others_from_being_read() {
+    fn an_input_error_is_reported_and_everything_readable_is_still_read() {
         for inputs in [vec![input("a\n"), Err(io::Error::other("gone")), input("a\n")], vec![Ok(Box::new(Cut(false)))]]
         {
             let mut bytes = 0;

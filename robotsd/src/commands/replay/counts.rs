@@ -20,7 +20,7 @@ use super::crawler_rows::{self, FailedClaims, RowPart, Rows};
 use super::format::{ChunkReader, LogLine, LoggedRequest, has_object};
 use super::headers::{HeaderCache, IdentifiedHeader, MAX_HEADER_LENGTH, RequestJudgement};
 use super::history::{BoardNotes, VersionHistory};
-use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_whole};
+use super::identity::{LogEvidence, NameQuestions, address_as_logged, is_complete_address};
 use super::redaction::ReportPrivacy;
 use super::rule_paths::{DecidingRule, Effect};
 use super::selection::{LogSelection, RequestedHosts};
@@ -29,10 +29,10 @@ use super::tally::{Hours, LogPeriod, RefusalTally, RequestTally};
 use crate::board::{LogBoard, Second, service_of};
 use crate::evaluator::{Evaluator, KnownSender};
 
-/// Maximum number of unreadable lines that are kept as samples. `SAMPLE` is the maximum size of a
-/// sample, in bytes.
-const SAMPLES: usize = 3;
-const SAMPLE: usize = 160;
+/// Maximum number of unreadable lines that are kept as samples. `MAX_SAMPLE_BYTES` is the maximum
+/// size of a sample, in bytes.
+const MAX_SAMPLES: usize = 3;
+const MAX_SAMPLE_BYTES: usize = 160;
 
 #[derive(Debug)]
 pub(super) struct ReplayPlan {
@@ -74,18 +74,18 @@ pub(super) struct ReplayCounts {
     pub(super) rows: Rows,
     pub(super) hours: Hours,
     pub(super) has_limit: bool,
-    /// Crawlers whose failed claims are suspect ([`crawler_rows::with_suspect_path`]), each with
-    /// these claims.
+    /// Crawlers whose failed claims are suspect ([`crawler_rows::crawlers_with_suspect_path`]),
+    /// each with these claims.
     pub(super) suspects: Vec<(String, FailedClaims)>,
     pub(super) has_referers: bool,
-    pub(super) sent: HashMap<Arc<Referrer>, u64, RandomState>,
+    pub(super) referred_visitors: HashMap<Arc<Referrer>, u64, RandomState>,
     /// Observations in one chunk for the board; `board` combines the observations in all chunks.
     pub(super) board_notes: BoardNotes,
     pub(super) board: LogBoard,
 }
 
 impl ReplayCounts {
-    pub(super) fn of_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
+    pub(super) fn count_chunk(plan: &ReplayPlan, headers: &mut HeaderCache, chunk: &[u8]) -> Self {
         let mut counts = Self::default();
         let mut hosts = RequestedHosts::default();
         read_lines(&plan.selection, &mut hosts, chunk, |line, read| match read {
@@ -97,8 +97,8 @@ impl ReplayCounts {
             LogLine::Event => counts.events += 1,
             LogLine::Unread => {
                 counts.unread += 1;
-                if counts.samples.len() < SAMPLES {
-                    counts.samples.push(line[..line.len().min(SAMPLE)].to_vec());
+                if counts.samples.len() < MAX_SAMPLES {
+                    counts.samples.push(line[..line.len().min(MAX_SAMPLE_BYTES)].to_vec());
                 }
             }
         });
@@ -111,16 +111,16 @@ impl ReplayCounts {
         self.timeless += u64::from(entry.time.is_none());
         self.has_referers |= !entry.referer.is_empty();
         self.period.note(entry.time);
-        let HeaderCache { known, of_version } = headers;
+        let HeaderCache { known, version_headers } = headers;
         let header = known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
-        if header.is_of_visitor && entry.got_page() && !entry.referer.is_empty() {
-            self.visitor(plan, entry);
+        if header.has_no_crawler && entry.got_page() && !entry.referer.is_empty() {
+            self.count_visitor(plan, entry);
         }
         let logged = address_as_logged(&entry.address);
-        let address = if header.methods.is_some() { logged.filter(is_whole) } else { None };
+        let address = if header.methods.is_some() { logged.filter(is_complete_address) } else { None };
         let sender = KnownSender { identity: header.sender(&plan.evidence, address, entry.time), address: logged };
         if let (Some(history), Some(at)) = (&plan.history, entry.time.and_then(|time| Second::try_from(time).ok())) {
-            self.board_notes.note(history, of_version, entry, sender, at);
+            self.board_notes.note(history, version_headers, entry, sender, at);
         }
         self.judge(plan, header, entry, sender, address);
     }
@@ -134,7 +134,7 @@ impl ReplayCounts {
         address: Option<IpAddr>,
     ) {
         let kind = &header.kind;
-        let RowPart { tally, rules, failed } = self.rows.of(kind).note(sender.identity, entry.time);
+        let RowPart { tally, rules, failed } = self.rows.of(kind).row_part_for(sender.identity, entry.time);
         if !kind.is_crawler && header.agents.iter().all(|agent| !agent.is_judged) {
             tally.requests += 1;
             tally.allowed += 1;
@@ -164,23 +164,23 @@ impl ReplayCounts {
         }
     }
 
-    fn visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
+    fn count_visitor(&mut self, plan: &ReplayPlan, entry: &LoggedRequest<'_>) {
         let Some(evaluator) = plan.evaluators.last() else { return };
         let registry = &evaluator.settings.registry;
         if let Some(service) = service_of(registry, &entry.referer, entry.host.as_deref(), &entry.target) {
-            *self.sent.entry(Arc::clone(service)).or_default() += 1;
+            *self.referred_visitors.entry(Arc::clone(service)).or_default() += 1;
         }
     }
 
     /// Changes claims from "refuted" to "claimed" for crawlers whose claims probably failed only
     /// because the log does not contain the addresses of clients. Must be called after all chunks
     /// are counted.
-    pub(super) fn conclude(&mut self, plan: &ReplayPlan) {
-        let names = crawler_rows::with_suspect_path(self.rows.iter());
+    pub(super) fn clear_suspect_claims(&mut self, plan: &ReplayPlan) {
+        let names = crawler_rows::crawlers_with_suspect_path(self.rows.iter());
         if let Some(history) = &plan.history {
             self.board.conclude(&history.dates(), &names);
         }
-        self.suspects = self.rows.forgive(&names);
+        self.suspects = self.rows.clear_failed_claims(&names);
         self.suspects.iter().for_each(|(_, failed)| self.hours.merge(failed.hours.clone()));
     }
 
@@ -193,13 +193,15 @@ impl ReplayCounts {
         self.has_nameless_json |= next.has_nameless_json;
         self.timeless += next.timeless;
         self.samples.extend(next.samples);
-        self.samples.truncate(SAMPLES);
+        self.samples.truncate(MAX_SAMPLES);
         self.period.merge(next.period);
         self.hours.merge(next.hours);
         self.has_limit |= next.has_limit;
         self.has_referers |= next.has_referers;
-        next.sent.into_iter().for_each(|(service, count)| *self.sent.entry(service).or_default() += count);
-        next.board_notes.join_to(&mut self.board);
+        next.referred_visitors
+            .into_iter()
+            .for_each(|(service, count)| *self.referred_visitors.entry(service).or_default() += count);
+        next.board_notes.add_to(&mut self.board);
         self.rows.merge(next.rows);
     }
 }
@@ -273,7 +275,7 @@ pub(super) fn name_questions(plan: &ReplayPlan, headers: &mut HeaderCache, chunk
         let LogLine::Request(entry) = read else { return };
         let header = headers.known.identify(&plan.evaluators, &plan.evidence, &entry.agent);
         if let (Some(judged), Some(methods)) = (header.agents.last(), &header.methods) {
-            let address = address_as_logged(&entry.address).filter(is_whole);
+            let address = address_as_logged(&entry.address).filter(is_complete_address);
             plan.evidence.identify(&judged.agents, methods, address, entry.time, Some(&questions));
         }
     });

@@ -13,13 +13,13 @@ use super::tally::{FrequentCounts, Hours, LogPeriod, RequestTally};
 
 /// Maximum number of crawlers with their own rows. All other crawlers share one row, because
 /// clients can invent names.
-const ROWS: usize = 1024;
+const MAX_ROWS: usize = 1024;
 
 /// Maximum number of nodes in the path trees of one row. This limit applies to the first
-/// `FULL_ROWS` rows; `NODES_LATER` applies to the other rows.
-const NODES: usize = 512;
+/// `FULL_ROWS` rows; `MAX_NODES_LATER` applies to the other rows.
+const MAX_NODES: usize = 512;
 const FULL_ROWS: usize = 256;
-const NODES_LATER: usize = 64;
+const MAX_NODES_LATER: usize = 64;
 
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -66,12 +66,12 @@ impl Rows {
 
     fn insert(&mut self, agent: &AgentKind) -> usize {
         let agent =
-            if agent.is_crawler && self.rows.len() >= ROWS { AgentKind::other_crawlers() } else { agent.clone() };
+            if agent.is_crawler && self.rows.len() >= MAX_ROWS { AgentKind::other_crawlers() } else { agent.clone() };
         let by_name = &mut self.by_name[usize::from(agent.is_crawler)];
         if let Some(known) = by_name.get(&agent.name) {
             return *known;
         }
-        let nodes = if self.rows.len() < FULL_ROWS { NODES } else { NODES_LATER };
+        let nodes = if self.rows.len() < FULL_ROWS { MAX_NODES } else { MAX_NODES_LATER };
         by_name.insert(agent.name.clone(), self.rows.len());
         self.rows.push(ReplayRow::new(agent, nodes));
         self.rows.len() - 1
@@ -85,9 +85,9 @@ impl Rows {
 
     /// Changes the failed claims of the crawlers in `names` to undecided claims, and returns the
     /// changed claims.
-    pub(super) fn forgive(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
+    pub(super) fn clear_failed_claims(&mut self, names: &[String]) -> Vec<(String, FailedClaims)> {
         let suspects = self.rows.iter_mut().filter(|row| names.contains(&row.agent.name));
-        suspects.filter_map(ReplayRow::forgive).collect()
+        suspects.filter_map(ReplayRow::clear_failed_claims).collect()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &ReplayRow> + Clone {
@@ -102,7 +102,7 @@ impl ReplayRow {
         Self { agent, verified, verified_period, claimed, undecided, rules, failed: None, is_checked: false }
     }
 
-    pub(super) fn note(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
+    pub(super) fn row_part_for(&mut self, identity: Identity, time: Option<i64>) -> RowPart<'_> {
         self.is_checked |= !matches!(
             identity,
             Identity::Unclaimed
@@ -130,13 +130,13 @@ impl ReplayRow {
     }
 
     /// Returns the counts of verified and claimed requests, without requests of impostors.
-    pub(super) fn own(&self) -> RequestTally {
+    pub(super) fn without_impostors(&self) -> RequestTally {
         let mut own = self.claimed;
         own += self.verified;
         own
     }
 
-    fn forgive(&mut self) -> Option<(String, FailedClaims)> {
+    fn clear_failed_claims(&mut self) -> Option<(String, FailedClaims)> {
         let failed = *self.failed.take()?;
         self.claimed += failed.tally;
         *self.undecided.entry(UndecidedReason::SuspectPath.as_str()).or_default() += failed.tally.requests;
@@ -162,7 +162,7 @@ impl ReplayRow {
 /// Maximum number of addresses that are treated as impostors of a crawler if no request of the
 /// crawler is verified. Failed claims from more addresses may mean that the log does not contain
 /// the addresses of clients.
-const HANDFUL: usize = 5;
+const MAX_PROVEN_IMPOSTORS: usize = 5;
 
 /// Maximum time between failed claims and a verified request of the same crawler, in seconds.
 /// Within this time, a verified request shows that the log contains the addresses of clients.
@@ -174,21 +174,21 @@ const DAY: i64 = 24 * 60 * 60;
 ///
 /// The failed claims of a crawler are suspect in two cases:
 ///
-/// 1. The claims come from many addresses (more than [`HANDFUL`]), and no request of the crawler is
-///    verified within a day of these claims.
+/// 1. The claims come from many addresses (more than [`MAX_PROVEN_IMPOSTORS`]), and no request of
+///    the crawler is verified within a day of these claims.
 /// 2. No request of any crawler is verified, and one of the addresses also has failed claims for
 ///    crawlers of other operators. Such a shared address is typical of a log that contains the
 ///    address of a proxy instead of the addresses of clients.
 ///
 /// Requests with suspect claims are counted as claimed.
-pub(super) fn with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
+pub(super) fn crawlers_with_suspect_path<'r>(rows: impl Iterator<Item = &'r ReplayRow> + Clone) -> Vec<String> {
     let is_any_verified = rows.clone().any(|row| row.verified.requests > 0);
     let shared = if is_any_verified { HashSet::new() } else { shared_addresses(rows.clone()) };
     let is_suspect = |row: &&ReplayRow| {
         row.failed.as_ref().is_some_and(|failed| {
             let is_alone = row.verified.requests == 0 || failed.period.is_apart_from(&row.verified_period, DAY);
             let clients = failed.addresses.networks();
-            (clients.len() > HANDFUL && is_alone) || clients.iter().any(|address| shared.contains(address))
+            (clients.len() > MAX_PROVEN_IMPOSTORS && is_alone) || clients.iter().any(|address| shared.contains(address))
         })
     };
     rows.filter(is_suspect).map(|row| row.agent.name.clone()).collect()
@@ -210,13 +210,13 @@ fn shared_addresses<'r>(rows: impl Iterator<Item = &'r ReplayRow>) -> HashSet<Ip
 }
 
 /// Maximum number of addresses with their own counts, per crawler.
-const ADDRESSES: usize = 1_024;
+const MAX_ADDRESSES: usize = 1_024;
 
 /// Maximum total number of nodes in the path trees of a crawler's failed claims.
 const FAILED_NODES: usize = 256;
 
 /// Maximum number of hours with counts: a little more than half a year.
-const HOURS: usize = 4_400;
+const MAX_HOURS: usize = 4_400;
 
 /// The requests that name a crawler, but come from addresses that do not belong to the crawler's
 /// operator. If the log contains the addresses of clients, impostors sent these requests.
@@ -229,12 +229,12 @@ pub(super) struct FailedClaims {
     pub(super) addresses: FailedAddresses,
 }
 
-pub(super) type FailedAddresses = FrequentCounts<IpAddr, ADDRESSES>;
+pub(super) type FailedAddresses = FrequentCounts<IpAddr, MAX_ADDRESSES>;
 
 impl Default for FailedClaims {
     fn default() -> Self {
         let (tally, period, addresses) = Default::default();
-        Self { tally, rules: RulePaths::new(FAILED_NODES), hours: Hours::new(HOURS), period, addresses }
+        Self { tally, rules: RulePaths::new(FAILED_NODES), hours: Hours::new(MAX_HOURS), period, addresses }
     }
 }
 
@@ -250,13 +250,13 @@ impl FailedClaims {
 
 impl FailedAddresses {
     pub(super) fn networks(&self) -> HashSet<IpAddr> {
-        self.keys().map(|address| client(*address)).collect()
+        self.keys().map(|address| client_key(*address)).collect()
     }
 }
 
 /// Returns the key for counting a client: its IPv4 address, or the address of its /64 network,
 /// because an IPv6 client can use all addresses of this network.
-fn client(address: IpAddr) -> IpAddr {
+fn client_key(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -269,7 +269,7 @@ mod tests {
     use crate::commands::replay::tally::AddressTally;
 
     #[test]
-    fn made_up_names_share_a_row_in_the_end() {
+    fn made_up_names_beyond_the_limit_share_one_row() {
         let mut all = Rows::default();
         for chunk in 0..10 {
             let mut rows = Rows::default();
@@ -279,9 +279,9 @@ mod tests {
             }
             all.merge(rows);
         }
-        assert_eq!(all.iter().count(), ROWS + 1);
+        assert_eq!(all.iter().count(), MAX_ROWS + 1);
         assert_eq!(all.iter().map(|row| row.claimed.requests).sum::<u64>(), 9000);
-        assert_eq!(all.of(&AgentKind::other_crawlers()).claimed.requests, 9000 - ROWS as u64);
+        assert_eq!(all.of(&AgentKind::other_crawlers()).claimed.requests, 9000 - MAX_ROWS as u64);
     }
 
     #[test]
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_busy_addresses_stay() {
+    fn memory_is_bounded_and_the_busiest_addresses_are_kept() {
         let busy = IpAddr::from([8, 8, 8, 8]);
         let mut all = FailedAddresses::default();
         for chunk in 0..8_u32 {
@@ -307,10 +307,10 @@ mod tests {
             for number in 0..2_000_u32 {
                 one.note(IpAddr::from((0x0909_0000 + chunk * 2_000 + number).to_be_bytes()), false);
                 one.note(busy, true);
-                assert!(one.keys().count() <= ADDRESSES);
+                assert!(one.keys().count() <= MAX_ADDRESSES);
             }
             all.merge(one);
-            assert!(all.keys().count() <= ADDRESSES);
+            assert!(all.keys().count() <= MAX_ADDRESSES);
         }
         let known = all.sorted();
         assert_eq!(known[0], (busy, AddressTally { requests: 16_000, disallowed: 16_000 }));
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_one_client_counts_once() {
+    fn addresses_of_one_ipv6_network_count_as_one_network() {
         let mut all = FailedAddresses::default();
         for address in ["9.9.9.9", "2001:db8:1:2::1", "2001:db8:1:2:3::", "2001:db8:1:3::1"] {
             all.note(address.parse().expect(address), false);

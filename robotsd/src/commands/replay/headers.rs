@@ -14,7 +14,7 @@ use super::identity::{ClaimMethods, LogEvidence};
 use crate::evaluator::{Evaluator, KnownSender};
 
 /// Maximum number of headers in the cache; when the cache is full, it is emptied.
-const HEADERS: usize = 8192;
+const MAX_HEADERS: usize = 8192;
 
 /// Maximum length of a cached header, in bytes.
 pub(super) const MAX_HEADER_LENGTH: usize = 512;
@@ -22,7 +22,7 @@ pub(super) const MAX_HEADER_LENGTH: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct HeaderCache {
     pub(super) known: KnownHeaders,
-    pub(super) of_version: VersionHeaders,
+    pub(super) version_headers: VersionHeaders,
 }
 
 /// Headers with their agents, evaluated with one version of robots.txt. All headers are dropped
@@ -61,7 +61,7 @@ pub(super) struct IdentifiedHeader {
     /// header names. `None` if there is no method.
     pub(super) methods: Option<ClaimMethods>,
     /// Whether none of the agents in the header is a crawler.
-    pub(super) is_of_visitor: bool,
+    pub(super) has_no_crawler: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -87,17 +87,17 @@ impl KnownHeaders {
         if let Some(at) = self.headers.get(header) {
             return &self.identified[*at];
         }
-        if self.identified.len() >= HEADERS {
+        if self.identified.len() >= MAX_HEADERS {
             self.headers.clear();
             self.identified.clear();
         }
         let agents: Vec<_> = evaluators.iter().map(|evaluator| JudgedAgents::identify(evaluator, header)).collect();
         let kind = AgentKind::of(agents.last().map(|judged| judged.agents.first()));
         let methods = agents.last().and_then(|judged| evidence.methods_of(&judged.agents));
-        let is_of_visitor =
+        let has_no_crawler =
             agents.iter().flat_map(|judged| judged.agents.iter()).all(|agent| !agent.class().is_crawler());
         let at = self.identified.len();
-        self.identified.push(IdentifiedHeader { kind, agents, methods, is_of_visitor });
+        self.identified.push(IdentifiedHeader { kind, agents, methods, has_no_crawler });
         if header.len() <= MAX_HEADER_LENGTH {
             self.headers.insert(header.into(), at);
         }

@@ -135,7 +135,7 @@ pub(crate) struct ReplayArgs {
 
     /// Count requests before this day or time separately, because the rules did not apply yet; in UTC,
     /// such as 2026-11-01 or 2026-11-01T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    #[arg(long, value_name = "TIME", value_parser = parse_moment)]
     effective_from: Option<i64>,
 
     /// Expectations that the robots.txt must meet, as for robotsd test
@@ -160,7 +160,7 @@ pub(crate) struct ReplayArgs {
     rdns: bool,
 
     /// Use this resolver instead of the system's: an address, with a port unless it is 53
-    #[arg(long, value_name = "ADDRESS", requires = "rdns", value_parser = resolver)]
+    #[arg(long, value_name = "ADDRESS", requires = "rdns", value_parser = parse_resolver)]
     resolver: Vec<SocketAddr>,
 
     /// Show the values in query strings, which the report otherwise hides
@@ -184,12 +184,12 @@ enum ReportForm {
 
 /// Parses a day or a time, and returns it in seconds since 1970. For a day, returns the time when
 /// the day begins.
-fn moment(text: &str) -> Result<i64, String> {
+fn parse_moment(text: &str) -> Result<i64, String> {
     let fault = || "write a day or a time in UTC, such as 2026-11-01 or 2026-11-01T12:00:00Z".to_owned();
-    date::parsed(text.trim()).ok_or_else(fault)
+    date::parse_time(text.trim()).ok_or_else(fault)
 }
 
-fn resolver(text: &str) -> Result<SocketAddr, String> {
+fn parse_resolver(text: &str) -> Result<SocketAddr, String> {
     resolver_address(text).ok_or_else(|| "write an address, such as 192.0.2.53 or [2001:db8::53]:5353".to_owned())
 }
 
@@ -218,10 +218,10 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
     let mut all = ReplayCounts::default();
     let errors = args.read_logs(
         source::open,
-        |headers, chunk| ReplayCounts::of_chunk(&plan, headers, chunk),
+        |headers, chunk| ReplayCounts::count_chunk(&plan, headers, chunk),
         |counts| all.merge(counts),
     );
-    all.conclude(&plan);
+    all.clear_suspect_claims(&plan);
     let report = Report::new(&plan, &all);
     match &args.output {
         None => emit(&report, args.format, stdout())?,
@@ -259,7 +259,7 @@ pub(crate) fn run(args: &ReplayArgs) -> io::Result<ExitCode> {
         });
     }
     let met = args.meets_expectations(&site, &plan, &report)?;
-    Ok(exit::answer(met && report.search_engines_shut_out.is_empty()))
+    Ok(exit::exit_code_for(met && report.search_engines_shut_out.is_empty()))
 }
 
 fn emit(report: &Report, form: ReportForm, out: impl Write) -> io::Result<()> {
@@ -285,7 +285,7 @@ impl ReplayArgs {
             selection: LogSelection::of(
                 site,
                 self.log_format,
-                JsonKeys::naming(&self.json_keys),
+                JsonKeys::with_operator_keys(&self.json_keys),
                 self.host.as_deref(),
             )?,
             effective_from: self.effective_from,

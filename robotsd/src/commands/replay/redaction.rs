@@ -81,7 +81,7 @@ mod tests {
     const KEPT: ReportPrivacy = ReportPrivacy { keep_queries: true, keep_addresses: true };
 
     #[test]
-    fn values_of_queries_are_left_out() {
+    fn query_values_are_redacted() {
         for (target, want) in [
             ("/a", "/a"),
             ("/a?mail=x@y.example&page=2", "/a?mail=*&page=*"),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_no_requests_are_masked() {
+    fn lines_that_cannot_be_read_are_masked() {
         let line = b"192.0.2.7 - - GET /a?mail=x@y.example HTTP/1.1 \"-\" 17";
         let want = "###.#.#.# - - GET /a?* HTTP/#.# \"-\" ##";
         assert_eq!(String::from_utf8_lossy(&REDACTED.line(line)), want);

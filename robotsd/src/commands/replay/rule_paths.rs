@@ -7,12 +7,12 @@ use serde::Serialize;
 
 /// Minimum number of nodes per rule. The maximum number of rules is the capacity divided by this
 /// number.
-const NODES_A_RULE: usize = 8;
+const MIN_NODES_PER_RULE: usize = 8;
 
 /// Limits that make the trees smaller: the maximum number of different values after the same
 /// prefix, and the maximum number of parts per target. The pairs of limits are applied one after
 /// another until the trees are small enough.
-const KEPT: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
+const SHRINK_LIMITS: [(usize, usize); 8] = [(32, 12), (16, 8), (8, 6), (4, 4), (2, 3), (1, 2), (0, 1), (0, 0)];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -73,7 +73,7 @@ impl RulePaths {
     }
 
     fn shrink(&mut self) {
-        if self.rules.len() > self.capacity / NODES_A_RULE {
+        if self.rules.len() > self.capacity / MIN_NODES_PER_RULE {
             self.join_rare_rules();
         }
         if self.nodes <= self.capacity {
@@ -81,7 +81,7 @@ impl RulePaths {
         }
         // Half of the space is freed at once, because shrinking the trees takes time and should be
         // rare.
-        for (limit, depth) in KEPT {
+        for (limit, depth) in SHRINK_LIMITS {
             self.rules.values_mut().for_each(|tree| {
                 tree.keep_frequent(limit);
                 tree.cut(depth);
@@ -108,7 +108,7 @@ impl RulePaths {
 
 /// Maximum number of path segments and query parts that are distinguished; all further parts of a
 /// target are treated as one part.
-const DEEPEST: usize = 12;
+const MAX_DEPTH: usize = 12;
 
 /// If at most this many different values have the same prefix, every value is shown.
 const FEW: usize = 3;
@@ -292,7 +292,7 @@ fn parts(target: &[u8]) -> impl Iterator<Item = &[u8]> {
             b'=' => in_query && *first != b'=',
             _ => false,
         };
-        let end = if count == DEEPEST { None } else { after.iter().position(ends) };
+        let end = if count == MAX_DEPTH { None } else { after.iter().position(ends) };
         let (part, next) = rest.split_at(end.map_or(rest.len(), |end| end + 1));
         rest = next;
         Some(part)
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_every_request_counted() {
+    fn memory_is_bounded_and_every_request_is_counted() {
         let mut paths = RulePaths::new(512);
         for at in 0..20_000_usize {
             let target = match at % 4 {
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_several_chunks_are_bounded_too() {
+    fn merged_counts_of_several_chunks_are_bounded() {
         let mut all = RulePaths::new(64);
         for chunk in 0..100 {
             let mut one = RulePaths::new(64);
@@ -373,11 +373,11 @@ mod tests {
             assert_eq!(cut.concat(), target);
         }
         let deep = "/x".repeat(50);
-        assert_eq!((parts(deep.as_bytes()).count(), parts(deep.as_bytes()).flatten().count()), (DEEPEST, deep.len()));
+        assert_eq!((parts(deep.as_bytes()).count(), parts(deep.as_bytes()).flatten().count()), (MAX_DEPTH, deep.len()));
     }
 
     #[test]
-    fn what_varies_becomes_a_wildcard() {
+    fn varying_parts_of_paths_become_wildcards() {
         let shop = (0..500).map(|at| format!("/p/{at}?color=*&size=*"));
         let few = ["/drafts/a", "/drafts/b", "/drafts/", "/drafts/a"].map(str::to_owned);
         let want = [("/p/*?color=*&size=*", 500), ("/drafts/a", 2), ("/drafts/", 1), ("/drafts/b", 1)];
@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_is_made_smaller_loses_no_request() {
+    fn pruning_a_path_tree_loses_no_requests() {
         let targets = (0..3000).map(|at| format!("/{}/{}/{at}?a{}=x", at % 7, at % 50, at % 90));
         let mut all = tree(targets);
         for limit in [32, 8, 1, 0] {

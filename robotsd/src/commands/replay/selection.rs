@@ -30,10 +30,10 @@ pub(in crate::commands) struct RequestedHosts {
     /// Number of requests for other sites. No other count includes these requests.
     pub(in crate::commands) other: u64,
     /// Number of requests without a host in the log. They are counted as requests for the site.
-    pub(in crate::commands) unnamed: u64,
+    pub(in crate::commands) without_host: u64,
     /// Number of log lines that contain a proxy's decision request instead of the client's request.
     /// No other count includes these lines.
-    pub(in crate::commands) questions: u64,
+    pub(in crate::commands) decision_requests: u64,
     /// Number of requests that a proxy sent to get a refusal page. The refused request itself is in
     /// an earlier line of robotsd's log.
     pub(in crate::commands) refusal_pages: u64,
@@ -49,7 +49,7 @@ impl LogSelection {
         json_keys: JsonKeys,
         host: Option<&str>,
     ) -> io::Result<Self> {
-        if json_keys.are_named() && !matches!(format, ReplayLogFormat::Auto | ReplayLogFormat::Json) {
+        if json_keys.has_operator_keys() && !matches!(format, ReplayLogFormat::Auto | ReplayLogFormat::Json) {
             return Err(io::Error::other(
                 "--json-keys is for JSON lines: write --log-format json, or leave --log-format out",
             ));
@@ -57,13 +57,13 @@ impl LogSelection {
         let hosts = site.own_hosts()?;
         match (&hosts, host) {
             (None, Some(_)) => Err(io::Error::other("--host needs a site: give its config with --config FILE")),
-            (Some(hosts), Some(host)) if !hosts.have(host.as_bytes()) => {
+            (Some(hosts), Some(host)) if !hosts.contains_host(host.as_bytes()) => {
                 let (site, list) = (&hosts.site, hosts.list());
                 let no_host = format!("--host {host:?} is not a host of the site {site:?}, which serves {list}");
                 Err(io::Error::other(format!("{no_host}, so no request would be counted")))
             }
             _ => {
-                let hosts = hosts.filter(|hosts| !hosts.are_all());
+                let hosts = hosts.filter(|hosts| !hosts.has_every_host());
                 Ok(Self { format, json_keys, hosts, is_host_named: host.is_some() })
             }
         }
@@ -76,15 +76,15 @@ impl LogSelection {
             && let Some(kind) = question_kind(&request.target)
         {
             match kind {
-                QuestionKind::Decision => counts.questions += 1,
+                QuestionKind::Decision => counts.decision_requests += 1,
                 QuestionKind::Refusal => counts.refusal_pages += 1,
             }
             return false;
         }
         let Some(hosts) = &self.hosts else { return true };
-        let of_site = request.site.as_deref().and_then(|site| hosts.are_of_site(site));
-        let Some(is_own) = of_site.or_else(|| named_host(request).map(|host| hosts.have(host))) else {
-            counts.unnamed += u64::from(!self.is_host_named);
+        let of_site = request.site.as_deref().and_then(|site| hosts.matches_log_name(site));
+        let Some(is_own) = of_site.or_else(|| named_host(request).map(|host| hosts.contains_host(host))) else {
+            counts.without_host += u64::from(!self.is_host_named);
             return true;
         };
         counts.other += u64::from(!is_own);
@@ -103,42 +103,42 @@ impl LogSelection {
                  their own"
             )
         });
-        let questions = (counts.questions > 0).then(|| {
-            let questions = counted(counts.questions, "line");
+        let decision_requests = (counts.decision_requests > 0).then(|| {
+            let decision_requests = counted(counts.decision_requests, "line");
             format!(
-                "{questions} with a decision request of a proxy cannot be counted, because the log does not contain \
+                "{decision_requests} with a decision request of a proxy cannot be counted, because the log does not contain \
                  the client's request: use the log of the proxy"
             )
         });
-        let questions = questions.into_iter().chain(pages);
-        let Some(hosts) = &self.hosts else { return questions.collect() };
-        let (site, RequestedHosts { other, unnamed, .. }) = (&hosts.site, counts);
+        let decision_requests = decision_requests.into_iter().chain(pages);
+        let Some(hosts) = &self.hosts else { return decision_requests.collect() };
+        let (site, RequestedHosts { other, without_host, .. }) = (&hosts.site, counts);
         let (are, count) = if other == 1 { ("is", "does") } else { ("are", "do") };
         let left_out = (other > 0).then(|| {
             let (requests, hosts) = (counted(other, "request"), hosts.list());
             format!("{requests} {are} for other hosts than those of the site {site:?} ({hosts}), and {count} not count")
         });
-        let assumed = (unnamed > 0).then(|| {
-            let lines = match unnamed == requests {
+        let assumed = (without_host > 0).then(|| {
+            let lines = match without_host == requests {
                 true => "no request in the log has a host: all".to_owned(),
-                false => format!("{requests} without a host in the log", requests = counted(unnamed, "request")),
+                false => format!("{requests} without a host in the log", requests = counted(without_host, "request")),
             };
             format!("{lines} count as requests for the site {site:?}; to confirm this assumption, use --host HOST")
         });
-        questions.chain(left_out).chain(assumed).collect()
+        decision_requests.chain(left_out).chain(assumed).collect()
     }
 
     /// Prints the keys of `--json-keys` that no line contains. Must be called after all lines are
     /// read.
     pub(in crate::commands) fn complain_of_missing_keys(&self) {
-        let missing = self.json_keys.missing();
-        missing.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
+        let unused_keys = self.json_keys.unused_keys();
+        unused_keys.for_each(|key| complain(&format_args!("--json-keys {key}: no line of the logs contains this key")));
     }
 
     /// Explains why no request is counted: all requests are for other hosts, or are requests of a
     /// proxy to robotsd. `None` if there is another reason.
     pub(in crate::commands) fn explain_empty_selection(&self, counts: RequestedHosts) -> Option<String> {
-        if counts.questions + counts.refusal_pages > 0 && counts.other == 0 {
+        if counts.decision_requests + counts.refusal_pages > 0 && counts.other == 0 {
             return self.notes(counts, 0).into_iter().next();
         }
         let hosts = self.hosts.as_ref().filter(|_| counts.other > 0)?;

@@ -17,11 +17,11 @@ const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];
 
 /// Size of the buffer for the content of a log before decompression, in bytes.
-const AHEAD: usize = 256 << 10;
+const READ_BUFFER_BYTES: usize = 256 << 10;
 
 /// Size of the buffer for the first bytes of a log, in bytes. These bytes show whether the log is
 /// compressed.
-const HEAD: usize = 4 << 10;
+const DETECTION_BYTES: usize = 4 << 10;
 
 /// Opens a log; `-` is standard input. Compression is detected from the first bytes, not from the
 /// name. All errors, including those of later reads, contain the name of the log. The progress bar
@@ -42,9 +42,9 @@ pub(super) fn open_unchecked(path: &Path, progress: &ProgressBar) -> io::Result<
 
 fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<NamedLog>> {
     let name = if path == Path::new("-") { "<stdin>".to_owned() } else { path.to_string_lossy().into_owned() };
-    let mut log = NamedLog { name: printable(&name), log: Box::new(io::empty()), is_packed: false };
-    (log.log, log.is_packed) = unpacked(path, progress).map_err(|error| log.named(&error))?;
-    let mut beginning = BufReader::with_capacity(HEAD, log);
+    let mut log = NamedLog { name: printable(&name), log: Box::new(io::empty()), is_compressed: false };
+    (log.log, log.is_compressed) = open_decompressed(path, progress).map_err(|error| log.named(&error))?;
+    let mut beginning = BufReader::with_capacity(DETECTION_BYTES, log);
     let name = beginning.get_ref().name.clone();
     match beginning.fill_buf()? {
         [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => {
@@ -57,7 +57,7 @@ fn open_named(path: &Path, progress: &ProgressBar) -> io::Result<BufReader<Named
 }
 
 /// Returns a reader of a log's decompressed bytes, and whether the log is compressed.
-fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
+fn open_decompressed(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + Send>, bool)> {
     let raw: Box<dyn Read + Send> = match path == Path::new("-") {
         true => Box::new(io::stdin()),
         // Devices other than `/dev/null` are refused, because reading them would never end.
@@ -67,9 +67,9 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
         }
         false => Box::new(input::open(path)?),
     };
-    let mut input = BufReader::with_capacity(AHEAD, progress.wrap_read(raw));
+    let mut input = BufReader::with_capacity(READ_BUFFER_BYTES, progress.wrap_read(raw));
     let start = input.fill_buf()?;
-    if let Some((packer, command)) = unread_packing(start) {
+    if let Some((packer, command)) = unsupported_compression(start) {
         return Err(io::Error::other(format!(
             "the log is compressed with {packer}, which is not supported: decompress it with {command}, and specify - \
              for standard input instead"
@@ -86,7 +86,7 @@ fn unpacked(path: &Path, progress: &ProgressBar) -> io::Result<(Box<dyn Read + S
 
 /// Returns the name of an unsupported compression format, and the command that decompresses a file
 /// to standard output.
-fn unread_packing(start: &[u8]) -> Option<(&'static str, &'static str)> {
+fn unsupported_compression(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xFD, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
         // The digit in a bzip2 header is the block size. The bytes after the digit are the start of
@@ -112,7 +112,7 @@ fn is_device(path: &Path) -> io::Result<bool> {
 struct NamedLog {
     name: String,
     log: Box<dyn Read + Send>,
-    is_packed: bool,
+    is_compressed: bool,
 }
 
 impl NamedLog {
@@ -120,7 +120,7 @@ impl NamedLog {
         let advice = match error.kind() {
             io::ErrorKind::IsADirectory => ": this is a folder: specify the logs in it",
             io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => "",
-            _ if self.is_packed => {
+            _ if self.is_compressed => {
                 ": the file is damaged or incomplete; only the part that could be decompressed is counted"
             }
             _ => "",
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn compressed_logs_are_recognised_by_their_first_octets() {
+    fn compressed_logs_are_recognised_by_their_first_bytes() {
         let text = b"one line\nand another\n".repeat(1000);
         assert_eq!(read(&text), text);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn logs_that_are_not_unpacked_are_named_by_their_first_octets() {
+    fn the_error_for_an_unsupported_compression_names_its_format() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("log");
         for (start, packer) in [

@@ -97,7 +97,7 @@ impl LogPeriod {
 }
 
 /// Maximum number of hours with their own counts: a little more than four years.
-const HOURS: usize = 40_000;
+const MAX_HOURS: usize = 40_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Hours {
@@ -107,7 +107,7 @@ pub(super) struct Hours {
 
 impl Default for Hours {
     fn default() -> Self {
-        Self::new(HOURS)
+        Self::new(MAX_HOURS)
     }
 }
 
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn periods_are_apart_where_all_of_one_is_long_before_the_other() {
+    fn periods_are_apart_if_one_ends_long_before_the_other_begins() {
         let period = |first, last| LogPeriod { first: Some(first), last: Some(last) };
         assert!(period(0, 5).is_apart_from(&period(16, 20), 10) && period(16, 20).is_apart_from(&period(0, 5), 10));
         assert!(!period(0, 5).is_apart_from(&period(15, 20), 10) && !period(0, 30).is_apart_from(&period(15, 20), 1));

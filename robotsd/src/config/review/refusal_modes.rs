@@ -60,7 +60,7 @@ fn strictest_limit(file: &RawConfig, site: &RawSite) -> RateMode {
 }
 
 /// Returns a note if the mode of a site makes the site's rate mode less strict than configured.
-pub(super) fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
+pub(super) fn weakened_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
     let (rate, mode) = (&site.rate.mode, file.mode_of(site));
     let left = rate.get_ref().within(mode);
     let does = if left == RateMode::Off { "has no effect" } else { "only observes" };
@@ -78,7 +78,7 @@ pub(super) fn bounded_rate(file: &RawConfig, site: &RawSite) -> Option<Fault> {
 
 /// Returns a note if the action for impostors is stricter than the mode of a site, because the site
 /// then acts only as strictly as its mode.
-pub(super) fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
+pub(super) fn weakened_impostors(file: &RawConfig) -> Option<Fault> {
     let impostors = &file.identity.as_ref()?.impostors;
     let wanted = match impostors.get_ref() {
         Impostors::Tag => Mode::Tag,
@@ -104,14 +104,14 @@ pub(super) fn bounded_impostors(file: &RawConfig) -> Option<Fault> {
     Some(impostors.fault(message).help(format!("write mode = \"{wanted}\" for the site")))
 }
 
-pub(super) fn unasked_store(file: &RawConfig) -> Option<Fault> {
+pub(super) fn unused_store(file: &RawConfig) -> Option<Fault> {
     let help = "write mode = \"observe\" or \"refuse\" below [site.rate], or remove the store";
-    Some(file.rate.store.as_ref()?.fault(why_unasked(file)?).help(help.to_owned()))
+    Some(file.rate.store.as_ref()?.fault(unused_store_reason(file)?).help(help.to_owned()))
 }
 
 /// Returns the reason why the store in `[rate]` is never used. `None` if the store is used, or if
 /// `[rate]` has no store.
-pub(in crate::config) fn why_unasked(file: &RawConfig) -> Option<&'static str> {
+pub(in crate::config) fn unused_store_reason(file: &RawConfig) -> Option<&'static str> {
     file.rate.store.as_ref()?;
     let limits = |site: &RawSite| strictest_limit(file, site) != RateMode::Off;
     // A fleet without its own store uses the store in `[rate]`, even if no site limits the rate of

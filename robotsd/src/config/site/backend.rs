@@ -140,10 +140,10 @@ fn origins(upstreams: &[Spanned<String>], settings: &RawUpstream, folder: &Path)
 ///   until no connections are left;
 /// - a URL of an admin listener that trusts this process as its proxy, because a client could then
 ///   send requests as an admin user.
-pub(super) fn faulty(
+pub(super) fn check_upstreams(
     upstreams: &[Spanned<String>],
     listeners: &[RawListener],
-    own_proxy: &[SocketAddr],
+    proxy_trusting_admin: &[SocketAddr],
     folder: &Path,
     faults: &mut Faults,
 ) {
@@ -160,7 +160,7 @@ pub(super) fn faulty(
             );
             faults.push(url.fault(message));
         }
-        if let Some(address) = own_proxy.iter().copied().find(is_listener) {
+        if let Some(address) = proxy_trusting_admin.iter().copied().find(is_listener) {
             let message = format!(
                 "the upstream {url:?} is the address {address} of the admin interface, which trusts this machine as \
                  a proxy. Every client of the site could act as any [[admin.user]]: write the address of the origin \

@@ -80,12 +80,12 @@ const MAX_HEADERS: usize = 32;
 
 /// Header fields that hooks cannot set, because robotsd sets them. The admin interface refuses
 /// requests with robotsd's `User-Agent`, so hooks cannot use the admin interface.
-const OURS: [&str; 3] = ["expect", "host", "user-agent"];
+const RESERVED_FIELDS: [&str; 3] = ["expect", "host", "user-agent"];
 
 /// A header field is secret if its name contains one of these words. Exceptions are the fields in
-/// [`NO_SECRET`], which mostly identify cache entries.
-const SECRET: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
-const NO_SECRET: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
+/// [`PUBLIC_FIELDS`], which mostly identify cache entries.
+const SECRET_WORDS: [&str; 7] = ["auth", "token", "secret", "key", "cookie", "password", "credential"];
+const PUBLIC_FIELDS: [&str; 4] = ["surrogate-key", "cache-key", "xkey", "idempotency-key"];
 
 /// The purpose of a hook, which determines the placeholders that the hook's body may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub(in crate::config) fn resolve(
 fn resolve_hook(hook: &RawHook, of: HookUse, scope: &Arc<HookScope>, faults: &mut Faults) -> Option<Arc<HookSettings>> {
     let (target, folder) = (faults.keep(target(&hook.url)), scope.folder());
     let method = faults.keep(hook.method.as_ref().map_or(Ok(Method::POST), method));
-    let usual = (of == HookUse::Events).then(|| unplaced(webhooks::NOTICE.to_owned()));
+    let usual = (of == HookUse::Events).then(|| unplaced(webhooks::DEFAULT_BODY.to_owned()));
     let body = faults.keep(hook.body.as_ref().or(usual.as_ref()).map(|written| body(written, hook, of)).transpose());
     match (of, hook.on.first()) {
         (HookUse::Events, None) => {
@@ -212,7 +212,7 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
     let field = known
         .map_err(|_| fault(format!("{name:?} is not a valid header name: write one such as \"Authorization\"")))?;
     let plain = plain_name(&field);
-    if is_of_connection(&plain) || OURS.contains(&&*plain) || plain.starts_with("webhook-") {
+    if is_of_connection(&plain) || RESERVED_FIELDS.contains(&&*plain) || plain.starts_with("webhook-") {
         return Err(fault(format!("robotsd sets the header {name:?} itself: remove it")));
     }
     if plain.starts_with("robotsd-") {
@@ -238,5 +238,5 @@ fn header(name: &str, value: &Spanned<RawHeader>, folder: &Path) -> Result<(Head
 
 fn is_secret(field: &str) -> bool {
     let has = |parts: &[&str]| parts.iter().any(|part| field.contains(part));
-    has(&SECRET) && !has(&NO_SECRET)
+    has(&SECRET_WORDS) && !has(&PUBLIC_FIELDS)
 }

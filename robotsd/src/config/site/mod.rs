@@ -32,7 +32,7 @@ use self::signals::{RawField, RawSignals};
 use self::source::{OnMissing, SourceKind};
 use super::{Faults, Placed, tables};
 use crate::refusal::SiteRefusals;
-use crate::render::is_shown_whole;
+use crate::render::is_displayed_unchanged;
 use crate::webhooks::{HookScope, HookSettings};
 
 pub(crate) use self::append::{AppendSettings, AppendSource};
@@ -41,9 +41,9 @@ pub(crate) use self::gate::GateBasis;
 pub(super) use self::gate::{RawGate, resolve as resolve_gate};
 pub(super) use self::hooks::{HookUse, RawHeader, RawHook, resolve as resolve_hooks};
 pub(super) use self::modes::end;
-pub(crate) use self::policy::{OfAllSites, RawAgents, RawCheck, RawExempt};
+pub(crate) use self::policy::{CommonSettings, RawAgents, RawCheck, RawExempt};
 pub(super) use self::refusal::{RawCase, resolve as resolve_refusal};
-pub(super) use self::signals::{unseen, varying};
+pub(super) use self::signals::{unseen_noindex, vary_notes};
 pub(super) use self::source::RawRobots;
 pub(crate) use self::source::{Remote, RobotsSource};
 
@@ -140,7 +140,7 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
     let mut names = HashSet::new();
     for site in sites.iter().map(Spanned::get_ref) {
         let name = site.name.get_ref();
-        if let Some(why) = misleading(name) {
+        if let Some(why) = name_problem(name) {
             faults.push(site.name.fault(why));
         } else if !names.insert(name) {
             faults.push(site.name.fault(format!("another site already has the name {name:?}: write a different name")));
@@ -151,7 +151,7 @@ pub(super) fn names(sites: &[Spanned<RawSite>], faults: &mut Faults) {
 /// Returns the reason why a string cannot be the name of a site. A string is refused if it has
 /// another meaning in a command, in a token's site list or in a fleet-wide off switch, or if it
 /// could mislead people. Letters of every script are allowed.
-pub(in crate::config) fn misleading(name: &str) -> Option<String> {
+pub(in crate::config) fn name_problem(name: &str) -> Option<String> {
     let why = if name.is_empty() {
         return Some("the name is empty: write a name for the log and for commands".to_owned());
     } else if name.contains('*') || name.eq_ignore_ascii_case("all") {
@@ -164,7 +164,7 @@ pub(in crate::config) fn misleading(name: &str) -> Option<String> {
         "commands would read a name that begins with \"-\" as an option"
     } else if name.split(' ').any(str::is_empty) {
         "a space at the beginning or end, or next to another space, cannot be seen"
-    } else if !is_shown_whole(name) {
+    } else if !is_displayed_unchanged(name) {
         "the name contains an invisible character, so it looks like another name"
     } else {
         return None;
@@ -190,7 +190,7 @@ pub(super) fn hosts(sites: &[Spanned<RawSite>], faults: &mut Faults) {
 /// Resolves a site. Keys with problems get their default values. Returns `None` if the site's
 /// backend or robots.txt is unknown.
 pub(super) fn resolve(
-    all: OfAllSites<'_>,
+    all: CommonSettings<'_>,
     site: &Spanned<RawSite>,
     file: &Arc<HookScope>,
     faults: &mut Faults,
@@ -206,8 +206,8 @@ pub(super) fn resolve(
     let backend = faults.keep(backend::resolve(&written, all.listeners, span, folder));
     let of_cases = site.refusal.case.iter().filter_map(|case| case.get_ref().upstream.clone());
     let servers: Vec<_> = written.upstreams.unwrap_or_default().iter().cloned().chain(of_cases).collect();
-    backend::faulty(&servers, all.listeners, all.own_proxy, folder, faults);
-    refusal::own_upstreams(&site.refusal, written.upstreams.unwrap_or_default(), folder, faults);
+    backend::check_upstreams(&servers, all.listeners, all.proxy_trusting_admin, folder, faults);
+    refusal::check_case_upstreams(&site.refusal, written.upstreams.unwrap_or_default(), folder, faults);
     // If the backend has a problem, the robots.txt is resolved only if its source does not depend
     // on the backend.
     let is_named = site.robots.path.is_some() || site.robots.text.is_some();
@@ -220,7 +220,7 @@ pub(super) fn resolve(
     let knows_hosts = is_directory || site.hosts.iter().any(|host| !host.get_ref().contains('*'));
     let of = if knows_hosts { HookUse::Hosts } else { HookUse::Patterns };
     let on_publish = resolve_hooks(&site.robots.on_publish, of, file, faults);
-    let terms = OfAllSites { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
+    let terms = CommonSettings { mode: site.enforcement.mode.unwrap_or(all.mode), ..all };
     let policy = policy::resolve(&terms, &site.enforcement, &site.rate, &site.modes, faults);
     let check = faults.keep(policy::checks(all.check, all.exempt));
     let signals = signals::resolve(&site.signals, &site.field, faults);

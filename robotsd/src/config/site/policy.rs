@@ -80,7 +80,7 @@ words! {
 /// The settings of a config that apply to all of its sites. Serialization includes only the values
 /// that the policy, the checks and the gate depend on.
 #[derive(Clone, Copy, Serialize)]
-pub(crate) struct OfAllSites<'f> {
+pub(crate) struct CommonSettings<'f> {
     /// Mode of sites that set no mode, for requests that match no exception.
     pub(crate) mode: Mode,
     #[serde(skip)]
@@ -94,14 +94,14 @@ pub(crate) struct OfAllSites<'f> {
     pub(crate) listeners: &'f [RawListener],
     /// Addresses of the admin listeners that trust this process as their proxy.
     #[serde(skip)]
-    pub(crate) own_proxy: &'f [SocketAddr],
+    pub(crate) proxy_trusting_admin: &'f [SocketAddr],
     #[serde(skip)]
     pub(crate) state_dir: Option<&'f Path>,
 }
 
 /// Resolves the policy. If the policy has errors, adds them to the faults and returns `None`.
 pub(super) fn resolve(
-    all: &OfAllSites<'_>,
+    all: &CommonSettings<'_>,
     enforcement: &RawEnforcement,
     rate: &RawRate,
     modes: &RawModes,
@@ -111,8 +111,12 @@ pub(super) fn resolve(
     modes.add_to(policy, faults).map(PolicyBuilder::build)
 }
 
-fn without_modes(all: &OfAllSites<'_>, enforcement: &RawEnforcement, rate: &RawRate) -> Result<PolicyBuilder, Fault> {
-    let OfAllSites { agents, exempt, .. } = all;
+fn without_modes(
+    all: &CommonSettings<'_>,
+    enforcement: &RawEnforcement,
+    rate: &RawRate,
+) -> Result<PolicyBuilder, Fault> {
+    let CommonSettings { agents, exempt, .. } = all;
     let networks: Vec<_> = exempt.cidrs.iter().map(Spanned::get_ref).collect();
     let methods = agents.wildcard_methods.get_ref();
     let forms: Vec<_> = enforcement.forms.iter().map(|form| *form.get_ref()).collect();

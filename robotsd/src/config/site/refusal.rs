@@ -75,7 +75,7 @@ const MAX_CASES: usize = 64;
 const MAX_FIELDS: usize = 16;
 
 /// Header fields that a case cannot set, because robotsd sets them.
-const OURS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
+const RESERVED_FIELDS: [&str; 3] = ["content-language", "server", "x-content-type-options"];
 
 /// Resolves a site's responses to refused requests. `None` if the site uses the default response.
 /// If no listener forwards requests, the `upstream` of cases is ignored.
@@ -161,7 +161,7 @@ fn resolve_case(
     in_config: &impl Fn(Fault) -> ConfigError,
 ) -> Result<(RefusalCase, CaseAnswer), ConfigError> {
     let case = written.get_ref();
-    let covered = covered(case).map_err(in_config)?;
+    let refusal_case = refusal_case(case).map_err(in_config)?;
     let fields = fields(case).map_err(in_config)?;
     let server = server(case, folder).map_err(in_config)?;
     let keys = PageKeys {
@@ -181,10 +181,10 @@ fn resolve_case(
         let span = case.status.as_ref().map_or_else(|| written.span(), Spanned::span);
         return Err(in_config(Fault::new(span, message)));
     }
-    Ok((covered, CaseAnswer { page, fields, server }))
+    Ok((refusal_case, CaseAnswer { page, fields, server }))
 }
 
-fn covered(case: &RawCase) -> Result<RefusalCase, Fault> {
+fn refusal_case(case: &RawCase) -> Result<RefusalCase, Fault> {
     let crawlers = crawlers(&case.crawlers)?;
     if let Some(at) = crawlers.iter().position(|one| *one == Crawlers::Category(Category::UserFetch)) {
         let message = "a refusal case cannot contain the category of fetchers that act for a person: write their \
@@ -221,7 +221,11 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
                  field",
             ));
         }
-        if is_of_connection(&plain) || is_of_content(&plain) || OURS.contains(&&*plain) || plain.starts_with("grpc-") {
+        if is_of_connection(&plain)
+            || is_of_content(&plain)
+            || RESERVED_FIELDS.contains(&&*plain)
+            || plain.starts_with("grpc-")
+        {
             return Err(value.fault(format!("a refusal cannot have the field {written:?}: remove it")));
         }
         let parsed = HeaderValue::from_str(value.get_ref()).ok().filter(|value| !value.is_empty());
@@ -238,7 +242,12 @@ fn fields(case: &RawCase) -> Result<HeaderMap, Fault> {
 
 /// Reports each case whose server is one of the upstreams of the site. An upstream of the site
 /// would send the disallowed pages to the refused crawlers.
-pub(super) fn own_upstreams(raw: &RawRefusal, upstreams: &[Spanned<String>], folder: &Path, faults: &mut Faults) {
+pub(super) fn check_case_upstreams(
+    raw: &RawRefusal,
+    upstreams: &[Spanned<String>],
+    folder: &Path,
+    faults: &mut Faults,
+) {
     let endpoint = |url: &Spanned<String>| Endpoint::parse(url.get_ref(), folder).ok();
     let own: Vec<_> = upstreams.iter().filter_map(endpoint).collect();
     for url in raw.case.iter().filter_map(|case| case.get_ref().upstream.as_ref()) {

@@ -56,7 +56,7 @@ fn rule(field: &Spanned<RawField>) -> Result<FieldRule, Fault> {
 
 /// Returns the settings of a site that make responses differ by client, so that caches store more
 /// copies of a page.
-pub(in crate::config) fn varying<'r>(
+pub(in crate::config) fn vary_notes<'r>(
     signals: &'r RawSignals,
     fields: &'r [Spanned<RawField>],
 ) -> impl Iterator<Item = Fault> + 'r {
@@ -77,7 +77,11 @@ pub(in crate::config) fn varying<'r>(
 
 /// Returns the fields with `noindex` whose path the robots.txt disallows. A crawler that may not
 /// fetch a page cannot see the header fields of the page.
-pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt, registry: &Registry) -> Vec<Fault> {
+pub(in crate::config) fn unseen_noindex(
+    fields: &[Spanned<RawField>],
+    robots: &RobotsTxt,
+    registry: &Registry,
+) -> Vec<Fault> {
     let rules = robots.compile_with(Default::default(), |name| registry.stands_for(name.value()));
     let is_noindex = |value: &str| {
         let words = value.to_ascii_lowercase();
@@ -87,13 +91,13 @@ pub(in crate::config) fn unseen(fields: &[Spanned<RawField>], robots: &RobotsTxt
         let RawField { name, value, .. } = field.get_ref();
         name.get_ref().eq_ignore_ascii_case("x-robots-tag") && is_noindex(value.get_ref())
     });
-    let unseen = fields.filter(|field| may_not_read(field.get_ref(), &rules, registry));
+    let unseen_noindex = fields.filter(|field| may_not_read(field.get_ref(), &rules, registry));
     let fault = |field: &Spanned<RawField>| {
         let path = &field.get_ref().path;
         let message = format!("crawlers never see this noindex, because robots.txt disallows {:?}", path.get_ref());
         path.fault(message).help("allow the path in robots.txt, so that crawlers can read the field".to_owned())
     };
-    unseen.map(fault).collect()
+    unseen_noindex.map(fault).collect()
 }
 
 /// Reports whether all crawlers of a field are disallowed from fetching a page with the field's

@@ -135,8 +135,8 @@ pub(super) fn resolve(
         (None, None, Some(_)) => SourceKind::Url,
         (None, None, None) => SourceKind::File,
     };
-    if let Some((key, span, goes_with)) = stray(robots, source) {
-        return Err(Fault::new(span, format!("{key:?} requires {goes_with}")));
+    if let Some((key, span, required_source)) = stray(robots, source) {
+        return Err(Fault::new(span, format!("{key:?} requires {required_source}")));
     }
     let span = robots.source.as_ref().map_or(0..0, Spanned::span);
     match source {

@@ -107,7 +107,7 @@ pub(super) fn framed(message: &impl prost::Message) -> Bytes {
 
 /// Waits for the message of a call. Returns an error if the message does not arrive within the
 /// caller's timeout or [`MAX_MESSAGE_TIME`], whichever is shorter.
-pub(super) async fn message_of(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
+pub(super) async fn read_message(fields: &HeaderMap, mut body: RequestBody) -> Result<Bytes, CallError> {
     let patience = fields.get(GRPC_TIMEOUT).and_then(|value| grpc_timeout(value.as_bytes()));
     let reading = async {
         let mut reader = MessageReader::default();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_whole_alone_and_as_it_is() {
+    fn a_grpc_body_contains_exactly_one_complete_uncompressed_message() {
         let whole = Ok(Bytes::from_static(b"abc"));
         assert_eq!(read(&[b"\0\0\0\0\x03abc"]), whole);
         assert_eq!(read(&[b"\0", b"\0\0\0", b"\x03", b"", b"ab", b"c"]), whole);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_too_large_is_not_kept() {
+    fn a_message_larger_than_the_limit_is_rejected() {
         let most = [&[0, 0, 0x10, 0, 0][..], &vec![7; MAX_MESSAGE]].concat();
         assert_eq!(read(&[&most]).map(|message| message.len()), Ok(MAX_MESSAGE));
         assert_eq!(read(&[&most, b"7"]), Err(CallError::Malformed));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_says_how_long_it_waits() {
+    fn the_grpc_timeout_field_is_parsed_as_a_duration() {
         for (text, want) in [
             ("2H", Some(Duration::from_secs(7200))),
             ("3M", Some(Duration::from_secs(180))),

@@ -52,7 +52,7 @@ pub(crate) async fn serve<S: EdgeService>(
     let Some(handover) = served else { return Ok(()) };
     // The future is boxed, because most connections end before they need it. Without the box, every
     // connection would reserve memory for this future.
-    match messages.filter(|_| spop::begins(&handover)) {
+    match messages.filter(|_| spop::is_spop(&handover)) {
         Some(messages) => Box::pin(spop::serve(handover, settings, clock, stop, messages)).await,
         None => Box::pin(serve_handover(handover, settings, clock, stop)).await,
     }
@@ -117,7 +117,7 @@ where
 {
     let limits = &settings.limits;
     let mut connection = pin!(connection);
-    let mut farewell = pin!(farewell(state, settings, stop));
+    let mut idle_drain = pin!(idle_drain(state, settings, stop));
     let mut timer = pin!(sleep_until(Instant::now() + limits.first_byte));
     let mut deadline = ConnectionDeadline { state, limits, patience: Instant::now(), untaken: None };
     let mut is_leaving = false;
@@ -129,7 +129,7 @@ where
             if let Poll::Ready(served) = connection.as_mut().poll(cx) {
                 return Poll::Ready(Event::Served(served));
             }
-            if !is_leaving && farewell.as_mut().poll(cx).is_ready() {
+            if !is_leaving && idle_drain.as_mut().poll(cx).is_ready() {
                 return Poll::Ready(Event::Leave);
             }
             if state.is_reclaimed()
@@ -174,7 +174,7 @@ enum Event<O, E> {
 }
 
 /// Completes when the connection should be closed because its listener has stopped.
-async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
+async fn idle_drain(state: &ConnectionState, settings: &ConnectionSettings, stop: watch::Receiver<bool>) {
     stopped(stop).await;
     if settings.successor.is_set() && !state.is_http2.is_set() {
         // HTTP/1.1 can announce the end of a connection only in a response, so the next response
@@ -182,7 +182,7 @@ async fn farewell(state: &ConnectionState, settings: &ConnectionSettings, stop: 
         state.is_leaving.set(true);
     }
     // The timer is boxed, so that connections do not reserve memory for it before a shutdown.
-    let mut patience = Box::pin(sleep(settings.farewell(false)));
+    let mut patience = Box::pin(sleep(settings.idle_drain_time(false)));
     let waits = || state.is_silent() || state.is_leaving.is_set() && !state.is_http2.is_set();
     poll_fn(|cx| if waits() { patience.as_mut().poll(cx) } else { Poll::Ready(()) }).await;
 }
@@ -234,11 +234,11 @@ impl ConnectionDeadline<'_> {
     /// is `header_read` after `now`. No deadline can pass before this check, because a head that
     /// begins to arrive after `now` has at least `header_read` until its deadline.
     fn next(&mut self, now: Instant) -> Instant {
-        let deadline = self.state.deadline().into_iter().chain(self.of_untaken_streams(now)).min();
+        let deadline = self.state.deadline().into_iter().chain(self.unsent_streams_deadline(now)).min();
         deadline.map_or(now + self.limits.header_read, |deadline| deadline.max(self.patience))
     }
 
-    fn of_untaken_streams(&mut self, now: Instant) -> Option<Instant> {
+    fn unsent_streams_deadline(&mut self, now: Instant) -> Option<Instant> {
         let Unsent::Streams(turn) = self.state.delivery.unsent() else {
             self.untaken = None;
             return None;
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_preface_decides_wherever_it_is_cut() {
+    async fn the_preface_selects_http_2_even_if_it_arrives_in_pieces() {
         let whole = [&PREFACE[..], b"\0\0\0\x04\0\0\0\0\0"].concat();
         for cut in 0..=whole.len() {
             let found = detected(&[&whole[..cut], &whole[cut..]]).await;

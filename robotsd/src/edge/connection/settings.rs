@@ -51,7 +51,7 @@ impl ConnectionSettings {
     /// another process has begun to accept connections, this process waits for one more request,
     /// and announces the end of the connection in the response. If no request arrives, the
     /// connection is closed without an announcement.
-    pub(crate) fn farewell(&self, has_served: bool) -> Duration {
+    pub(crate) fn idle_drain_time(&self, has_served: bool) -> Duration {
         match (self.successor.is_set(), has_served) {
             // A request may arrive at the end of the first half of the drain time. In this case,
             // the second half is left for the response.

@@ -378,7 +378,7 @@ const UNSENT: u32 = 128 * 1024;
 /// Limits how much unsent data the kernel buffers for each connection of a listener. With this
 /// limit, a connection becomes writable soon after the client has read data. The option is set on
 /// the listener, and accepted connections inherit it.
-pub(crate) fn bound_unsent(listener: &TcpListener) {
+pub(crate) fn limit_unsent_data(listener: &TcpListener) {
     // If the kernel does not support this option, robotsd notices the progress of clients later.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(listener).set_tcp_notsent_lowat(UNSENT);
@@ -401,7 +401,7 @@ mod tests {
 
     /// hyper sends a 100 response while an interim response is only partly written.
     #[tokio::test(start_paused = true)]
-    async fn hyper_writes_nothing_into_an_interim_response() {
+    async fn a_100_response_of_hyper_is_written_after_a_partly_written_interim_response() {
         let (near, mut far) = tokio::io::duplex(8);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let protocol = Some(SettledProtocol::Http1);
@@ -432,9 +432,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_reads_a_little_is_seen_to_read() {
+    async fn a_socket_is_writable_again_after_its_client_reads_a_little() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        bound_unsent(&listener);
+        limit_unsent_data(&listener);
         let client = tokio::net::TcpSocket::new_v4().unwrap();
         client.set_recv_buffer_size(32 * 1024).unwrap();
         let connecting = client.connect(listener.local_addr().unwrap());

@@ -110,7 +110,7 @@ pub(crate) async fn serve<S: EdgeService>(
         response.set(None);
         client = back;
         match after {
-            AfterResponse::Next => wait.as_mut().again(limits.keep_alive),
+            AfterResponse::Next => wait.as_mut().restart(limits.keep_alive),
             AfterResponse::Close => {
                 client.close().await;
                 return Ok(None);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_requests_are_taken_as_they_are() {
+    fn the_fast_path_parses_plain_requests_unchanged() {
         let request =
             parsed("GET /a%2Fb?c HTTP/1.1\r\nHost: h\r\nX-A: 1\r\nx-a:  2 \r\nConnection: keep-alive\r\n\r\n");
         let request = request.unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn all_else_is_left_to_others() {
+    fn the_fast_path_leaves_all_other_requests_to_hyper() {
         for head in [
             "",
             "GET / HTTP/1.1\r\nHost: h\r\n",
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_text_and_a_few_others_are_escaped() {
+    fn bytes_that_hyper_rejects_in_a_target_are_percent_encoded() {
         for (given, want) in [
             (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),
             (b"/caf\xe9/\xc3\xa9", "/caf%E9/%C3%A9"),
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_or_refused_stays_as_it_is() {
+    fn targets_that_hyper_accepts_or_that_are_invalid_stay_unchanged() {
         for given in [
             "/",
             "/caf\u{e9}?\u{e9}",
@@ -209,7 +209,7 @@ mod tests {
     /// Fails if a later version of the http crate accepts more or fewer bytes than the current
     /// version.
     #[test]
-    fn exactly_what_a_uri_does_not_take_is_escaped() {
+    fn exactly_the_bytes_that_the_uri_type_rejects_are_escaped() {
         for (before, after) in [("/a", "b"), ("/a?x=", "b")] {
             for byte in (0x21..=0xFF).filter(|byte| *byte != 0x7F) {
                 let given = [before.as_bytes(), &[byte], after.as_bytes()].concat();

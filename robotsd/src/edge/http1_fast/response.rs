@@ -46,7 +46,7 @@ pub(crate) async fn answer<S: EdgeService>(
         Poll::Ready(response) => Poll::Ready(Ok(Some(response))),
         Poll::Pending => match client.poll_send_interim(cx) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            _ => client.poll_left(cx).map(|()| Ok(None)),
+            _ => client.poll_disconnected(cx).map(|()| Ok(None)),
         },
     });
     let response = match answered.await {
@@ -139,7 +139,7 @@ where
             // Bytes that are already available are sent before waiting for more of the body.
             Poll::Pending => match client.poll_send(cx, &mut Bytes::new()) {
                 Poll::Ready(Err(error)) => Poll::Ready(BodyStep::Failed(error.into())),
-                _ => client.poll_left(cx).map(|()| BodyStep::Left),
+                _ => client.poll_disconnected(cx).map(|()| BodyStep::Left),
             },
         })
         .await;

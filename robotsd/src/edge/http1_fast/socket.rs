@@ -68,7 +68,7 @@ impl FastSocket {
 
     /// Completes when the client has disconnected. Stores up to [`READ`] bytes that arrive before
     /// the client disconnects.
-    pub(crate) fn poll_left(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll_disconnected(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while self.early.is_empty() {
             match ready!(self.poll_read(cx)) {
                 Ok(Some(bytes)) => self.early = bytes,
@@ -152,7 +152,7 @@ impl FastSocket {
             // Closing a socket with unread bytes would reset the connection, and the client could
             // lose the response.
             let has_sent_more = |this: &Self| !this.early.is_empty() || this.socket.peek().is_ok();
-            if lingering.is_none() && self.poll_left(cx).is_pending() && !has_sent_more(self) {
+            if lingering.is_none() && self.poll_disconnected(cx).is_pending() && !has_sent_more(self) {
                 return Poll::Ready(Ok(()));
             }
             lingering.get_or_insert_with(LingeringClose::new).poll(&mut self.socket, cx).map(Ok)
@@ -212,7 +212,7 @@ impl DateClock {
 }
 
 fn text(second: u64) -> HeaderValue {
-    let date = date::http(UNIX_EPOCH + Duration::from_secs(second));
+    let date = date::http_date(UNIX_EPOCH + Duration::from_secs(second));
     // A date contains only letters, digits, spaces, commas and colons, so this conversion cannot
     // fail.
     HeaderValue::try_from(date).unwrap_or_else(|_| HeaderValue::from_static(""))
@@ -273,7 +273,7 @@ impl RequestWait {
 
     /// Restarts the wait after a response. `patience` is the time until the next request must
     /// arrive.
-    pub(crate) fn again(self: Pin<&mut Self>, patience: Duration) {
+    pub(crate) fn restart(self: Pin<&mut Self>, patience: Duration) {
         let this = self.project();
         *this.since = Instant::now();
         *this.patience = patience;
@@ -345,28 +345,28 @@ pub(crate) struct StopSignal<'s> {
     is_registered: bool,
     settings: &'s ConnectionSettings,
     /// Timer that limits the wait for one more request after the signal that the listener stops.
-    farewell: Option<Pin<Box<Sleep>>>,
+    drain_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<'s> StopSignal<'s> {
     pub(crate) fn new(stop: watch::Receiver<bool>, settings: &'s ConnectionSettings) -> Self {
         let signal = Box::pin(stopped(stop.clone()));
-        Self { stop, signal, is_registered: false, settings, farewell: None }
+        Self { stop, signal, is_registered: false, settings, drain_timer: None }
     }
 
     /// Completes when the idle connection should be closed.
     fn poll(&mut self, cx: &mut Context<'_>, has_served: bool) -> Poll<()> {
-        if self.farewell.is_none() {
+        if self.drain_timer.is_none() {
             if self.is_registered && !self.stop.has_changed().unwrap_or(true) {
                 return Poll::Pending;
             }
             self.is_registered = true;
             ready!(self.signal.as_mut().poll(cx));
         }
-        let patience = self.settings.farewell(has_served);
+        let patience = self.settings.idle_drain_time(has_served);
         if patience.is_zero() {
             return Poll::Ready(());
         }
-        self.farewell.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience))).as_mut().poll(cx)
+        self.drain_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience))).as_mut().poll(cx)
     }
 }

@@ -63,7 +63,7 @@ fn get(path: &str) -> String {
 }
 
 #[tokio::test]
-async fn bodies_are_framed_as_they_come() {
+async fn a_body_of_unknown_length_is_chunked_and_a_known_length_is_not() {
     let mut client = Raw::connect(start()).await;
     let answer = client.ask(&get("/pieces")).await;
     assert_eq!((&*answer.body, answer.field("transfer-encoding")), ("abcde", Some("chunked")));
@@ -73,7 +73,7 @@ async fn bodies_are_framed_as_they_come() {
 }
 
 #[tokio::test]
-async fn answers_without_a_body_have_none() {
+async fn responses_to_head_and_with_204_or_304_have_no_body() {
     let mut client = Raw::connect(start()).await;
     for (request, status, length) in [
         (get("/nothing"), 204, None),
@@ -91,7 +91,7 @@ async fn answers_without_a_body_have_none() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_what_was_said_ends_the_connection() {
+async fn a_body_that_is_broken_or_has_another_length_ends_the_connection() {
     let address = start();
     for (path, rest) in [("/short", "ab"), ("/long", "ab"), ("/broken", "2\r\nab\r\n")] {
         let mut client = Raw::sent(address, get(path)).await;
@@ -103,7 +103,7 @@ async fn a_body_that_is_not_what_was_said_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn requests_of_every_kind_share_a_connection() {
+async fn requests_for_the_fast_path_and_for_hyper_share_a_connection() {
     let address = start();
     let post = "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc";
     for _ in 0..2 {
@@ -126,7 +126,7 @@ async fn requests_sent_at_once_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_head_in_pieces_is_a_head() {
+async fn a_head_that_arrives_in_pieces_is_answered() {
     let mut client = Raw::connect(start()).await;
     assert_eq!(client.ask(&get("/")).await.body, "ok");
     client.send("GET /length HT").await;
@@ -136,7 +136,7 @@ async fn a_head_in_pieces_is_a_head() {
 }
 
 #[tokio::test]
-async fn a_parked_connection_answers_as_before() {
+async fn a_parked_connection_still_answers_requests() {
     let mut client = Raw::connect(start()).await;
     for _ in 0..3 {
         assert_eq!(client.ask(&get("/length")).await.body, "abcde");
@@ -174,7 +174,7 @@ fn extra_fields() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[tokio::test]
-async fn targets_with_octets_that_hyper_refuses_are_answered() {
+async fn targets_with_bytes_that_hyper_rejects_are_answered() {
     let address = ServedEdge::start(EdgeLimits::default(), service_fn(mirror)).address;
     for (target, want) in [
         (&b"/q?x=caf\xe9"[..], "/q?x=caf%E9"),

@@ -148,7 +148,7 @@ mod tests {
 
     // The clock is paused, so the final wait for the client takes no real time.
     #[tokio::test(start_paused = true)]
-    async fn small_writes_go_out_at_the_end_of_a_turn_and_large_ones_behind_them() {
+    async fn small_writes_are_batched_and_sent_before_a_later_large_write() {
         let (near, mut far) = tokio::io::duplex(1024 * 1024);
         let state = Arc::new(ConnectionState::new(&EdgeLimits::default()));
         let protocol = Some(SettledProtocol::Http1);

@@ -69,7 +69,7 @@ impl FrameAccounting {
                 open.streams.push(OpenStream { number: stream, has_content: false });
             }
         };
-        received.pass(bytes, |frame| {
+        received.inspect(bytes, |frame| {
             arrived(open, coming.take());
             if !*in_fields {
                 *begun = begun.wrapping_add(1);
@@ -83,12 +83,13 @@ impl FrameAccounting {
                 frames::RST_STREAM => is_given_up = open.close(frame.stream).is_some_and(|stream| !stream.has_content),
                 _ => {}
             }
-            let passes = if is_given_up { budget.given_up(Instant::now) } else { budget.received(frame, Instant::now) };
+            let passes =
+                if is_given_up { budget.charge_reset(Instant::now) } else { budget.received(frame, Instant::now) };
             if !passes {
                 flood.get_or_insert(frame.kind);
             }
         });
-        if received.is_between() {
+        if received.is_at_boundary() {
             arrived(open, coming.take());
         }
         flood.map_or(Ok(()), Err)
@@ -96,7 +97,7 @@ impl FrameAccounting {
 
     pub(crate) fn sent(&mut self, bytes: &[u8]) {
         let Self { sent, budget, open, .. } = self;
-        sent.pass(bytes, |frame| {
+        sent.inspect(bytes, |frame| {
             budget.sent(frame);
             if frame.kind == frames::DATA {
                 open.sent(frame.stream, frame.length);
@@ -114,7 +115,7 @@ impl FrameAccounting {
     /// Returns the number of the current frame or multi-frame field section, or `None` if it is
     /// complete.
     pub(crate) fn partial(&self) -> Option<u32> {
-        (!self.received.is_between() || self.in_fields).then_some(self.begun)
+        (!self.received.is_at_boundary() || self.in_fields).then_some(self.begun)
     }
 
     /// Returns `None` if no stream has a response to send. Otherwise, returns a number that changes
@@ -126,7 +127,7 @@ impl FrameAccounting {
     /// Returns a GOAWAY frame with this error code. Returns `None` if a frame has been sent only
     /// partly, because the GOAWAY would end up inside that frame.
     pub(crate) fn goaway(&self, code: u32) -> Option<[u8; 17]> {
-        self.sent.is_between().then(|| frames::goaway(self.last, code))
+        self.sent.is_at_boundary().then(|| frames::goaway(self.last, code))
     }
 }
 

@@ -53,11 +53,14 @@ pub(crate) struct Http2ServerConnection<S> {
 
 /// Maximum time for sending GOAWAY to a client that floods the connection. Any client that still
 /// reads receives the GOAWAY within this time.
-const GOODBYE: Duration = Duration::from_secs(5);
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 enum Part {
     Handshake(Handshake<BatchedSocket<Socket>, Bytes>),
-    Serving { connection: Connection<BatchedSocket<Socket>, Bytes>, absence: Pin<Box<dyn Future<Output = ()> + Send>> },
+    Serving {
+        connection: Connection<BatchedSocket<Socket>, Bytes>,
+        ping_timeout: Pin<Box<dyn Future<Output = ()> + Send>>,
+    },
 }
 
 impl<S> Http2ServerConnection<S> {
@@ -128,9 +131,9 @@ impl<S: EdgeService> Http2ServerConnection<S> {
     }
 
     /// Completes if the client has silently disconnected.
-    fn poll_absence(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        let Part::Serving { absence, .. } = &mut self.part else { return Poll::Pending };
-        ready!(absence.as_mut().poll(cx));
+    fn poll_ping_timeout(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        let Part::Serving { ping_timeout, .. } = &mut self.part else { return Poll::Pending };
+        ready!(ping_timeout.as_mut().poll(cx));
         Poll::Ready(Err("the client did not answer a PING in time".into()))
     }
 
@@ -147,14 +150,14 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                     let pings = connection.ping_pong();
                     let limits = &self.settings.limits;
                     let state = Arc::clone(&self.service.connection);
-                    let absence = Box::pin(absence(pings, state, limits.keep_alive, limits.header_read));
-                    self.part = Part::Serving { connection, absence };
+                    let ping_timeout = Box::pin(ping_timeout(pings, state, limits.keep_alive, limits.header_read));
+                    self.part = Part::Serving { connection, ping_timeout };
                 }
                 Part::Serving { connection, .. } => {
                     if let Some(&kind) = self.service.connection.flood.get() {
                         let patience = self.patience.get_or_insert_with(|| {
                             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                            Box::pin(sleep(GOODBYE))
+                            Box::pin(sleep(GOAWAY_TIMEOUT))
                         });
                         if connection.poll_closed(cx).is_pending() {
                             ready!(patience.as_mut().poll(cx));
@@ -172,7 +175,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             // has returned all requests that have arrived, another poll would find
                             // nothing.
                             if self.taken == self.socket.requests() {
-                                return self.poll_absence(cx);
+                                return self.poll_ping_timeout(cx);
                             }
                         }
                         Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(cause(error))),
@@ -181,7 +184,7 @@ impl<S: EdgeService> Http2ServerConnection<S> {
                             // Requests that have arrived, but that `h2` has not returned, were
                             // invalid.
                             self.taken = self.socket.requests();
-                            return self.poll_absence(cx);
+                            return self.poll_ping_timeout(cx);
                         }
                     }
                 }
@@ -223,7 +226,12 @@ fn cause(error: h2::Error) -> BoxError {
 /// may take long. Therefore, a client whose socket accepts bytes counts as connected. If the
 /// client's socket accepts nothing, the deadline of the
 /// [socket](crate::edge::connection::watched_socket) applies, and not the deadline of the PING.
-async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, interval: Duration, patience: Duration) {
+async fn ping_timeout(
+    pings: Option<PingPong>,
+    connection: Arc<ConnectionState>,
+    interval: Duration,
+    patience: Duration,
+) {
     let Some(mut pings) = pings else { return std::future::pending().await };
     let is_stuck = || connection.delivery.unsent() == Unsent::Socket;
     loop {
@@ -231,7 +239,7 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         while is_stuck() {
             sleep(patience).await;
         }
-        if connection.heard.take() {
+        if connection.has_received_bytes.take() {
             continue;
         }
         // Discards the answer to the previous PING if this answer arrived after other bytes from
@@ -243,8 +251,9 @@ async fn absence(pings: Option<PingPong>, connection: Arc<ConnectionState>, inte
         // Any bytes from the client count as an answer. A write that the client's socket accepts
         // after a wait counts as an answer, too.
         let answer = |cx: &mut Context<'_>| {
-            let is_there =
-                pings.poll_pong(cx).is_ready() || connection.heard.take() || connection.delivery.taken() != taken;
+            let is_there = pings.poll_pong(cx).is_ready()
+                || connection.has_received_bytes.take()
+                || connection.delivery.taken() != taken;
             if is_there { Poll::Ready(()) } else { Poll::Pending }
         };
         let mut answer = pin!(poll_fn(answer));

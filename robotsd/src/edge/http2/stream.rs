@@ -144,7 +144,7 @@ where
         if data.is_empty() && !is_last {
             continue;
         }
-        if !data.is_empty() && !has_room(&mut stream, consumer).await {
+        if !data.is_empty() && !wait_for_capacity(&mut stream, consumer).await {
             return;
         }
         let bytes = data.len();
@@ -168,7 +168,7 @@ enum BodyStep {
 /// Waits until the client accepts more bytes. Must be called only if there is something to send,
 /// because other streams cannot use a window that is reserved for this stream. The client counts as
 /// stalled during the wait, even if the body was polled before the wait.
-async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
+async fn wait_for_capacity(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> bool {
     stream.reserve_capacity(1);
     if stream.capacity() == 0 {
         // The buffer of the stream may still contain bytes that the connection has not sent yet.
@@ -176,7 +176,7 @@ async fn has_room(stream: &mut SendStream<Bytes>, consumer: &StreamConsumer) -> 
         consumer.polled();
         yield_before_write().await;
     }
-    consumer.handed_out();
+    consumer.note_frame_returned();
     let has_room = poll_fn(|cx| {
         while stream.capacity() == 0 {
             match ready!(stream.poll_capacity(cx)) {

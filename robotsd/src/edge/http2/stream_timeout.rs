@@ -46,7 +46,7 @@ impl StreamDelivery {
         self.turn.store(self.turn().next_multiple_of(2), Ordering::Relaxed);
     }
 
-    pub(crate) fn handed_out(&self) {
+    pub(crate) fn note_frame_returned(&self) {
         self.turn.store(self.turn() | 1, Ordering::Relaxed);
     }
 
@@ -58,7 +58,7 @@ impl StreamDelivery {
         self.sent.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn hold(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
+    pub(crate) fn set_transfer(&self, transfer: Transfer, connection: Arc<ConnectionState>) {
         // Setting the value cannot fail, because a stream has only one response.
         let _ = self.holds.set((transfer, connection));
     }
@@ -122,7 +122,7 @@ impl StreamTurns {
 
     /// Returns `true` if other streams of the connection have made progress since the last call,
     /// and this stream has waited for less than `longest`.
-    fn have_passed(&mut self, connection: &ConnectionState) -> bool {
+    fn others_progressed(&mut self, connection: &ConnectionState) -> bool {
         let taken = connection.delivery.taken();
         std::mem::replace(&mut self.taken, taken) != taken && self.last.elapsed() < self.longest
     }
@@ -154,7 +154,7 @@ impl<F: Future> Future for Watched<F> {
             return Poll::Pending;
         }
         if let Some((transfer, connection)) = held {
-            if this.turns.have_passed(connection) && this.timeout.is_waiting {
+            if this.turns.others_progressed(connection) && this.timeout.is_waiting {
                 transfer.resumed();
             }
             this.turns.check_again(cx);
@@ -191,8 +191,8 @@ mod tests {
         let (connection, reports) =
             (Arc::new(ConnectionState::new(&EdgeLimits::default())), Arc::new(Reports::default()));
         let consumer = StreamConsumer::default();
-        consumer.hold(Transfer::new(&reports), Arc::clone(&connection));
-        consumer.handed_out();
+        consumer.set_transfer(Transfer::new(&reports), Arc::clone(&connection));
+        consumer.note_frame_returned();
         let turns = StreamTurns::new(turn, Duration::from_millis(1));
         let timeout = IdleTimeout::new(Duration::from_secs(600));
         let stream = tokio::spawn(Watched { stream: std::future::pending::<()>(), consumer, seen: 0, timeout, turns });
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stream_that_waits_for_its_turn_moves_with_its_connection() {
+    async fn a_waiting_stream_is_not_stalled_while_its_connection_makes_progress() {
         assert!(moves(true, Duration::from_secs(600)).await);
         // The stream is stalled if no write waits for the socket, or if the stream waits too long.
         assert!(!moves(false, Duration::from_secs(600)).await);

@@ -63,7 +63,7 @@ fn headers() -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[test]
-fn headers_are_read_and_what_follows_is_not_theirs() {
+fn headers_are_parsed_without_the_bytes_that_follow_them() {
     for (header, client) in headers() {
         let expected = known(client, header.len());
         assert_eq!(parse(&header), expected, "{}", header.escape_ascii());
@@ -72,7 +72,7 @@ fn headers_are_read_and_what_follows_is_not_theirs() {
 }
 
 #[test]
-fn a_header_in_part_is_waited_for() {
+fn the_parser_waits_for_the_rest_of_a_partial_header() {
     for (header, client) in headers() {
         for end in 0..header.len() {
             let progress = parse(&header[..end]);
@@ -85,7 +85,7 @@ fn a_header_in_part_is_waited_for() {
 }
 
 #[test]
-fn a_header_with_any_octet_changed_is_read_in_one_way_or_refused() {
+fn a_header_with_one_changed_byte_is_read_consistently_or_rejected() {
     for (header, _) in headers() {
         for at in 0..header.len() {
             for byte in [0, b'\r', b'\n', b' ', b'0', b':', header[at] ^ 1, header[at] ^ 0x80, 0xff] {
@@ -98,7 +98,7 @@ fn a_header_with_any_octet_changed_is_read_in_one_way_or_refused() {
 }
 
 #[test]
-fn octets_that_are_no_header_are_refused_at_once() {
+fn bytes_that_are_not_a_valid_header_are_refused_at_once() {
     let too_long = [&b"PROXY UNKNOWN "[..], &[b'x'; 93]].concat();
     assert_eq!((too_long.len(), parse(&too_long)), (107, Err(HeaderError::TooLong)));
     assert_eq!(parse(&[&too_long[..105], b"\r\n"].concat()), known("unknown", 107));
@@ -149,7 +149,7 @@ const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 203.0.113.9\r
 const LOOPBACK: &str = "127.0.0.0/8";
 
 #[tokio::test]
-async fn the_client_is_who_the_header_names() {
+async fn the_header_determines_the_client_of_all_requests_on_the_connection() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     for (header, client) in headers() {
         let mut raw = ask(&edge, &header).await;
@@ -177,7 +177,7 @@ async fn the_client_is_who_the_header_names() {
 }
 
 #[tokio::test]
-async fn a_header_may_come_octet_by_octet() {
+async fn a_header_may_arrive_byte_by_byte() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     for (header, client) in [
         (b"PROXY TCP4 192.0.2.7 198.51.100.1 4242 80\r\n".to_vec(), "192.0.2.7:4242 192.0.2.7"),
@@ -196,7 +196,7 @@ async fn a_header_may_come_octet_by_octet() {
 }
 
 #[tokio::test]
-async fn without_a_header_nothing_is_answered() {
+async fn a_connection_without_a_valid_header_is_closed_without_a_response() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     let bad = [b"".to_vec(), b"PROXY TCP4 x\r\n".to_vec(), version_2(1, 0x11, &BLOCK_4[..11]), b"PROXY  ".to_vec()];
     for (number, bytes) in bad.iter().enumerate() {
@@ -227,7 +227,7 @@ async fn only_trusted_proxies_may_connect() {
 }
 
 #[tokio::test]
-async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
+async fn a_listener_without_proxy_protocol_treats_a_header_as_a_bad_request() {
     let trusted = Trusted { networks: vec![LOOPBACK.parse().unwrap()], agent_header: None };
     let settings = ListenerSettings { trusted: trusted.into(), ..ListenerSettings::default() };
     let service =
@@ -243,7 +243,7 @@ async fn a_listener_without_it_takes_a_header_for_a_bad_request() {
 }
 
 #[tokio::test]
-async fn health_checks_are_no_problem() {
+async fn health_checks_are_not_reported_as_errors() {
     let edge = behind(LOOPBACK, EdgeLimits::default());
     let headers: [fn(SocketAddr) -> Vec<u8>; 4] = [
         |_| Vec::new(),
@@ -267,7 +267,7 @@ async fn health_checks_are_no_problem() {
 }
 
 #[tokio::test]
-async fn a_header_has_the_deadlines_of_a_head() {
+async fn a_proxy_header_has_the_same_deadlines_as_a_request_head() {
     const MOMENT: Duration = Duration::from_millis(150);
     let limits = EdgeLimits { first_byte: MOMENT, header_read: MOMENT, ..EdgeLimits::default() };
     let edge = behind(LOOPBACK, limits);
@@ -279,7 +279,7 @@ async fn a_header_has_the_deadlines_of_a_head() {
 }
 
 #[tokio::test]
-async fn a_flood_of_silent_connections_makes_room_for_others() {
+async fn silent_connections_are_closed_to_make_room_for_new_clients() {
     let edge = behind(LOOPBACK, EdgeLimits { connections: 8, ..EdgeLimits::default() });
     let mut silent = Vec::new();
     for number in 0..64 {
@@ -296,7 +296,7 @@ async fn a_flood_of_silent_connections_makes_room_for_others() {
 }
 
 #[tokio::test]
-async fn what_connected_before_a_shutdown_is_served() {
+async fn a_connection_that_was_opened_before_a_shutdown_is_served() {
     let mut edge = behind(LOOPBACK, EdgeLimits { greeting: Duration::from_secs(60), ..EdgeLimits::default() });
     let mut client = edge.client().await;
     edge.begin_shutdown();

@@ -92,7 +92,7 @@ impl PendingRecord {
         }
     }
 
-    pub(crate) fn answered(&mut self, status: StatusCode) {
+    pub(crate) fn set_status(&mut self, status: StatusCode) {
         if let Some(record) = &mut self.record {
             record.status = Some(status);
             record.is_whole |= record.method == Method::HEAD;
@@ -106,7 +106,7 @@ impl PendingRecord {
         }
     }
 
-    pub(crate) fn whole(&mut self) {
+    pub(crate) fn set_complete(&mut self) {
         if let Some(record) = &mut self.record {
             record.is_whole = true;
         }

@@ -125,7 +125,7 @@ impl RequestRefusal {
 
     pub(crate) fn into_response<B>(self, version: Version) -> Response<ResponseBody<B>> {
         let text = format!("{} {}\n", self.status.as_u16(), self.reason);
-        let mut response = plain_answer(self.status, text).map(ResponseBody::own);
+        let mut response = plain_answer(self.status, text).map(ResponseBody::generated);
         let fields = response.headers_mut();
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
             fields.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS"));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_for_proxies_and_mirrors_are_not_allowed() {
+    fn connect_and_trace_requests_are_rejected() {
         for method in ["CONNECT", "TRACE"] {
             assert_eq!(admitted(Request::builder().method(method).uri("/")), Err(StatusCode::METHOD_NOT_ALLOWED));
         }
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_paths_of_bounded_length() {
+    fn targets_must_be_valid_paths_of_at_most_8_kib() {
         assert_eq!(admitted(Request::builder().uri("*")), Err(StatusCode::BAD_REQUEST));
         assert!(admitted(Request::builder().method("OPTIONS").uri("*")).is_ok());
         assert_eq!(admitted(Request::builder().uri("h.test")), Err(StatusCode::BAD_REQUEST));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_may_be_about_what_a_request_may_not_be() {
+    fn decision_requests_may_use_methods_and_paths_that_other_requests_may_not() {
         let limits = EdgeLimits { callers: Callers::AskingProxies, ..EdgeLimits::default() };
         for (method, target) in [("TRACE", "/"), ("GET", "/a\\b")] {
             let request = Request::builder().method(method).uri(target).header("host", "h.test");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn chunked_once_is_the_only_coding() {
+    fn a_single_chunked_is_the_only_allowed_transfer_encoding() {
         let with = |values: &[&'static str]| {
             admitted(values.iter().fold(Request::builder().uri("/"), |r, v| r.header(TRANSFER_ENCODING, *v)))
         };
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_proper_handshake_asks_for_a_websocket() {
+    fn only_a_get_request_with_a_valid_handshake_requests_a_websocket() {
         let handshake = || Request::builder().uri("/").header(UPGRADE, "WebSocket");
         assert_eq!(admitted(handshake().header(CONNECTION, "keep-alive, Upgrade")), Ok(true));
         let of_http_2 = Request::builder().uri("/").header(UPGRADE, "h2c").header(CONNECTION, "upgrade");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_9110_10_1_1_unknown_expectations_fail() {
+    fn rfc_9110_10_1_1_unknown_expectations_are_rejected() {
         assert!(admitted(Request::builder().uri("/").header(EXPECT, "100-Continue")).is_ok());
         assert_eq!(admitted(Request::builder().uri("/").header(EXPECT, "x")), Err(StatusCode::EXPECTATION_FAILED));
     }

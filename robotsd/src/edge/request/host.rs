@@ -14,7 +14,7 @@ use super::admission::RequestRefusal;
 use crate::edge::tls::{Secured, SettledProtocol};
 
 /// Determines the host of a request, stores it in `Host`, and converts the target to origin-form.
-pub(crate) fn settle(head: &mut Parts) -> Result<(), RequestRefusal> {
+pub(crate) fn determine_host(head: &mut Parts) -> Result<(), RequestRefusal> {
     let mut named = head.headers.get_all(HOST).iter();
     let host = named.next();
     if named.next().is_some() {
@@ -128,7 +128,7 @@ mod tests {
             request = request.header(HOST, *host);
         }
         let (mut head, ()) = request.body(()).unwrap().into_parts();
-        settle(&mut head)?;
+        determine_host(&mut head)?;
         Ok((head.headers.get(HOST).map(|host| host.to_str().unwrap().to_owned()), head.uri.to_string()))
     }
 

@@ -24,7 +24,7 @@ pub(crate) struct RequestId {
 }
 
 const MAX_BYTES: usize = 64;
-const OWN: usize = 32;
+const GENERATED_LENGTH: usize = 32;
 
 impl RequestId {
     /// Creates the id of a request from the number of the connection, and the number of the request
@@ -36,13 +36,16 @@ impl RequestId {
         // `mix` is a bijection, so the ids of any two requests of the process differ in the first
         // or in the second half.
         write_hex(&mut digits[..16], mix(process ^ connection));
-        write_hex(&mut digits[16..OWN], mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request));
-        Self { text: digits, length: OWN as u8 }
+        write_hex(
+            &mut digits[16..GENERATED_LENGTH],
+            mix(process.rotate_left(32) ^ connection.rotate_left(40) ^ request),
+        );
+        Self { text: digits, length: GENERATED_LENGTH as u8 }
     }
 
     /// Accepts an id from a proxy. Returns `None` if the id is not safe to write into a log, a page
     /// or a header.
-    pub(crate) fn given(id: &[u8]) -> Option<Self> {
+    pub(crate) fn from_proxy(id: &[u8]) -> Option<Self> {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:+/=@~".contains(byte);
         if id.is_empty() || !id.iter().all(is_plain) {
             return None;
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_unique_and_plain() {
+    fn request_ids_are_unique_and_consist_of_32_hex_digits() {
         let ids: HashSet<_> = (0..100).flat_map(|c| (0..100).map(move |r| RequestId::new(c, r))).collect();
         assert_eq!(ids.len(), 10_000);
         assert!(ids.iter().all(|id| id.as_str().len() == 32 && id.as_str().bytes().all(|b| b.is_ascii_hexdigit())));
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_id_is_that_of_one_valid_traceparent() {
+    fn the_trace_id_comes_from_a_single_valid_traceparent_field() {
         const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
         let valid = format!("00-{ID}-00f067aa0ba902b7-01");
         let later = format!("cc-{ID}-00f067aa0ba902b7-01-what-comes");

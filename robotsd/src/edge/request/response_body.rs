@@ -47,15 +47,15 @@ impl Http2Pieces {
         if self.queued.is_empty() {
             return None;
         }
-        self.consumer.handed_out();
+        self.consumer.note_frame_returned();
         Some(self.queued.split_to(self.queued.len().min(PIECE)))
     }
 
     /// Records that the body returns `frame`, which is `None` at the end of the body. If the frame
     /// is larger than one piece, keeps only the first piece in the frame and queues the other
     /// pieces.
-    fn hand_out(&mut self, frame: Option<&mut Frame<Bytes>>) {
-        self.consumer.handed_out();
+    fn split_frame(&mut self, frame: Option<&mut Frame<Bytes>>) {
+        self.consumer.note_frame_returned();
         if let Some(data) = frame.and_then(Frame::data_mut)
             && data.len() > PIECE
         {
@@ -68,7 +68,7 @@ pin_project! {
     #[project = ContentProjection]
     #[derive(Debug)]
     enum Content<B> {
-        Own { text: Option<Bytes> },
+        Generated { text: Option<Bytes> },
         Inner {
             #[pin]
             body: B,
@@ -77,9 +77,9 @@ pin_project! {
 }
 
 impl<B> ResponseBody<B> {
-    pub(crate) fn own(text: Bytes) -> Self {
+    pub(crate) fn generated(text: Bytes) -> Self {
         Self {
-            content: Content::Own { text: Some(text).filter(|text| !text.is_empty()) },
+            content: Content::Generated { text: Some(text).filter(|text| !text.is_empty()) },
             stream: None,
             exchange: None,
         }
@@ -96,7 +96,7 @@ impl<B> ResponseBody<B> {
         self.stream.as_ref().map_or(0, |stream| stream.queued.len() as u64)
     }
 
-    pub(crate) fn ending(self, exchange: Option<Exchange>) -> Self {
+    pub(crate) fn with_exchange(self, exchange: Option<Exchange>) -> Self {
         Self { exchange, ..self }
     }
 }
@@ -111,7 +111,7 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
             }
         }
         let mut body = match this.content.project() {
-            ContentProjection::Own { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
+            ContentProjection::Generated { text } => return Poll::Ready(text.take().map(|text| Ok(Frame::data(text)))),
             ContentProjection::Inner { body } => body,
         };
         loop {
@@ -120,13 +120,13 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
                     let allowed =
                         frame.into_trailers().ok().and_then(|fields| trailers::allowed(fields, trailers::of_response));
                     if let (Some(stream), Some(fields)) = (&*this.stream, allowed) {
-                        stream.consumer.handed_out();
+                        stream.consumer.note_frame_returned();
                         return Poll::Ready(Some(Ok(Frame::trailers(fields))));
                     }
                 }
                 mut frame => {
                     if let Some(stream) = this.stream {
-                        stream.hand_out(frame.as_mut().and_then(|frame| frame.as_mut().ok()));
+                        stream.split_frame(frame.as_mut().and_then(|frame| frame.as_mut().ok()));
                     }
                     return Poll::Ready(frame);
                 }
@@ -136,14 +136,14 @@ impl<B: Body<Data = Bytes>> ResponseBody<B> {
 
     /// Records the size of a frame, or the end of the body, in the access record, if there is one.
     /// On HTTP/2, this method does nothing, because the stream counts the bytes.
-    fn account(self: Pin<&mut Self>, bytes: Option<usize>) {
+    fn record_frame(self: Pin<&mut Self>, bytes: Option<usize>) {
         let is_whole = bytes.is_none() || self.is_end_stream();
         let Some(record) = self.project().exchange.as_mut().and_then(Exchange::body_record) else {
             return;
         };
         record.sent(bytes.unwrap_or(0) as u64);
         if is_whole {
-            record.whole();
+            record.set_complete();
         }
     }
 }
@@ -155,10 +155,10 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let frame = ready!(self.as_mut().poll_content(cx));
         match &frame {
-            None => self.account(None),
+            None => self.record_frame(None),
             Some(Ok(frame)) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.account(Some(bytes));
+                self.record_frame(Some(bytes));
             }
             Some(Err(_)) => {}
         }
@@ -167,14 +167,14 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
-            Content::Own { text } => text.is_none(),
+            Content::Generated { text } => text.is_none(),
             Content::Inner { body } => self.queued() == 0 && body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
-            Content::Own { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
+            Content::Generated { text } => SizeHint::with_exact(text.as_ref().map_or(0, |text| text.len() as u64)),
             Content::Inner { body } => match self.queued() {
                 0 => body.size_hint(),
                 queued => {
@@ -216,8 +216,9 @@ impl Framing {
             let has_length_field = head.headers.contains_key(CONTENT_LENGTH);
             return Self::Absent { length: size.filter(|size| *size > 0 && !has_length_field) };
         }
-        let said = head.headers.get(CONTENT_LENGTH).map(|said| fields::length(said.as_bytes()));
-        match (said, size) {
+        let declared_length =
+            head.headers.get(CONTENT_LENGTH).map(|declared_length| fields::length(declared_length.as_bytes()));
+        match (declared_length, size) {
             (Some(Some(bytes)), _) => Self::Length { bytes, is_in_head: true },
             (None, Some(bytes)) => Self::Length { bytes, is_in_head: false },
             (Some(None), exact) => {
@@ -261,12 +262,12 @@ impl Exchange {
         &self.in_progress.0
     }
 
-    pub(crate) fn answered(&mut self, status: StatusCode) {
+    pub(crate) fn count_response(&mut self, status: StatusCode) {
         self.is_answered = true;
-        self.connection().counts.answered(status);
+        self.connection().counts.count_response(status);
     }
 
-    pub(crate) fn hold(&mut self, transfer: Transfer) {
+    pub(crate) fn set_transfer(&mut self, transfer: Transfer) {
         self.holds_transfer = true;
         *self.connection().delivery.transfer.lock() = Some(transfer);
     }
@@ -275,7 +276,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if !self.is_answered {
-            self.connection().counts.unanswered();
+            self.connection().counts.count_unanswered();
         }
         if self.holds_transfer {
             *self.connection().delivery.transfer.lock() = None;
@@ -283,7 +284,7 @@ impl Drop for Exchange {
         if let (Some(stream), Some(record)) = (&self.stream, &mut self.record) {
             record.sent(stream.sent());
             if stream.is_ended.is_set() {
-                record.whole();
+                record.set_complete();
             }
         }
     }

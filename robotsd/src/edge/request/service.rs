@@ -122,7 +122,7 @@ impl<S> RequestService<S> {
 
         match limits.callers {
             Callers::Clients => {
-                host::settle(&mut head)?;
+                host::determine_host(&mut head)?;
                 if let Some(secured) = &self.info.secured {
                     host::check_connection(&head, secured)?;
                 }
@@ -206,12 +206,12 @@ impl<S: EdgeService> RequestService<S> {
                     let response = service.answer(request).await;
                     // The fast path writes interim responses itself.
                     if !is_fast {
-                        interim_written(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
+                        wait_for_interim(&mut exchange, response.extensions().get::<Transfer>().cloned()).await;
                     }
-                    finish(response, upgrade, exchange.connection(), stream.as_ref())
+                    prepare_response(response, upgrade, exchange.connection(), stream.as_ref())
                 }
                 Err(refusal) => {
-                    exchange.connection().counts.siteless(method, refusal.status);
+                    exchange.connection().counts.count_siteless(method, refusal.status);
                     refusal.into_response(version)
                 }
             };
@@ -221,19 +221,19 @@ impl<S: EdgeService> RequestService<S> {
                 // table. Later responses refer to that table entry.
                 value.set_sensitive(!is_first);
             }
-            end(response, version, value, exchange, is_fast, stream)
+            complete_response(response, version, value, exchange, is_fast, stream)
         };
         (id, answering)
     }
 }
 
-async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
+async fn wait_for_interim(exchange: &mut Exchange, transfer: Option<Transfer>) {
     let is_held = poll_fn(|cx| Poll::Ready(exchange.connection().interim().poll_written(cx).is_pending())).await;
     if is_held {
         // The client does not read. The transfer from the upstream is registered, so that the
         // transfer can be aborted if other requests need the upstream connection.
         if let Some(transfer) = transfer {
-            exchange.hold(transfer);
+            exchange.set_transfer(transfer);
         }
         poll_fn(|cx| exchange.connection().interim().poll_written(cx)).await;
     }
@@ -241,7 +241,7 @@ async fn interim_written(exchange: &mut Exchange, transfer: Option<Transfer>) {
 
 /// Completes the head of a response, and adds the exchange to the body, so that the exchange ends
 /// with the body.
-fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
+fn complete_response<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     mut response: Response<ResponseBody<B>>,
     requested: Version,
     id: Option<HeaderValue>,
@@ -264,26 +264,26 @@ fn end<B: Body<Data = Bytes, Error: Into<BoxError>>>(
     }
     if let Some(transfer) = response.extensions().get::<Transfer>() {
         match stream {
-            Some(consumer) => consumer.hold(transfer.clone(), Arc::clone(exchange.connection())),
+            Some(consumer) => consumer.set_transfer(transfer.clone(), Arc::clone(exchange.connection())),
             // The fast path gets the transfer from the response's extensions.
             None if is_fast => {}
-            None => exchange.hold(transfer.clone()),
+            None => exchange.set_transfer(transfer.clone()),
         }
     }
-    exchange.answered(response.status());
+    exchange.count_response(response.status());
     if let Some(record) = &mut exchange.record {
-        record.answered(response.status());
+        record.set_status(response.status());
         record.length = fields::content_length(response.headers());
         if response.body().is_end_stream() {
-            record.whole();
+            record.set_complete();
         }
     }
-    response.map(|body| body.ending(Some(exchange)))
+    response.map(|body| body.with_exchange(Some(exchange)))
 }
 
 /// Removes hop-by-hop fields from a response. If client and upstream both switch to a WebSocket,
 /// prepares the tunnel.
-fn finish<B>(
+fn prepare_response<B>(
     mut response: Response<B>,
     upgrade: Option<OnUpgrade>,
     connection: &ConnectionState,
@@ -301,7 +301,7 @@ fn finish<B>(
             let fields = response.headers_mut();
             fields.insert(CONNECTION, HeaderValue::from_static("upgrade"));
             fields.insert(UPGRADE, HeaderValue::from_static("websocket"));
-            response.map(|_| ResponseBody::own(Bytes::new()))
+            response.map(|_| ResponseBody::generated(Bytes::new()))
         }
         // A 1xx response cannot be the final response. If robotsd forwarded a 1xx response as the
         // final response, the client could interpret the upstream's next bytes as another response.

@@ -37,7 +37,7 @@ pub(crate) struct ForwardedInfo {
     pub(crate) client: SocketAddr,
     /// The addresses from the client to the peer, in the format of `X-Forwarded-For`. Addresses
     /// before the client's address are left out.
-    pub(crate) way: Option<HeaderValue>,
+    pub(crate) forwarded_for: Option<HeaderValue>,
     pub(crate) scheme: Option<&'static str>,
     pub(crate) host: Option<HeaderValue>,
     pub(crate) id: Option<RequestId>,
@@ -60,7 +60,7 @@ impl Trusted {
             self.agent_header.as_ref().map(|name| fields.get_all(name).into_iter().cloned().collect::<Arc<[_]>>());
         ForwardedInfo {
             client,
-            way: HeaderValue::from_str(&addresses).ok(),
+            forwarded_for: HeaderValue::from_str(&addresses).ok(),
             scheme: way.scheme.and_then(|given| scheme(&given)),
             host: way.host.filter(|given| host::is_valid(given)).and_then(|given| HeaderValue::from_bytes(&given).ok()),
             id: Self::request_id(fields),
@@ -73,7 +73,7 @@ impl Trusted {
     pub(crate) fn request_id(fields: &HeaderMap) -> Option<RequestId> {
         let mut given = fields.get_all(X_REQUEST_ID).iter();
         match (given.next(), given.next()) {
-            (Some(id), None) => RequestId::given(id.as_bytes()),
+            (Some(id), None) => RequestId::from_proxy(id.as_bytes()),
             _ => None,
         }
     }
@@ -115,7 +115,7 @@ impl ForwardedFields {
 
     /// Returns the fields for a connection whose PROXY header does not identify the client.
     /// Forwarded fields on this connection are not trusted, because they may come from that client.
-    pub(crate) fn of_unnamed_client(self) -> Self {
+    pub(crate) fn untrusted(self) -> Self {
         Self { is_trusted: false, ..self }
     }
 
@@ -167,10 +167,12 @@ impl ForwardedFields {
                 fields.append(name, line.clone());
             }
         }
-        let (way, scheme, host) =
-            forwarded.map_or((None, None, None), |ForwardedInfo { way, scheme, host, .. }| (way, scheme, host));
-        let way = way.unwrap_or_else(|| self.address.clone());
-        ForwardedValues { way, scheme: scheme.unwrap_or(self.scheme), host }
+        let (forwarded_for, scheme, host) = forwarded
+            .map_or((None, None, None), |ForwardedInfo { forwarded_for, scheme, host, .. }| {
+                (forwarded_for, scheme, host)
+            });
+        let forwarded_for = forwarded_for.unwrap_or_else(|| self.address.clone());
+        ForwardedValues { forwarded_for, scheme: scheme.unwrap_or(self.scheme), host }
     }
 }
 
@@ -195,11 +197,11 @@ mod tests {
     }
 
     fn way(info: &ForwardedInfo) -> &str {
-        info.way.as_ref().unwrap().to_str().unwrap()
+        info.forwarded_for.as_ref().unwrap().to_str().unwrap()
     }
 
     #[test]
-    fn the_client_is_the_first_on_the_way_back_that_is_not_trusted() {
+    fn the_client_is_the_last_forwarded_address_that_is_not_trusted() {
         for (given, expected_client, expected_way) in [
             ("192.0.2.1", "192.0.2.1", "192.0.2.1, 10.0.0.1"),
             ("192.0.2.1, 10.0.0.2", "192.0.2.1", "192.0.2.1, 10.0.0.2, 10.0.0.1"),
@@ -221,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn the_way_has_a_bound() {
+    fn the_list_of_forwarded_addresses_has_a_limit() {
         let said = vec!["10.0.0.2"; 10_000].join(",");
         assert_eq!(way(&read(&[("x-forwarded-for", &said)])).split(", ").count(), 33);
     }
 
     #[test]
-    fn x_forwarded_for_comes_before_forwarded_and_they_do_not_mix() {
+    fn x_forwarded_for_takes_precedence_over_forwarded_and_they_are_not_mixed() {
         let forwarded = ("forwarded", "for=192.0.2.1;proto=https;host=f.test, for=10.0.0.2;proto=http;host=in.test");
         let both = read(&[forwarded, ("x-forwarded-for", "192.0.2.2"), ("x-forwarded-host", "x.test")]);
         assert_eq!((client(&both).as_str(), both.scheme), ("192.0.2.2", None));
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn scheme_and_host_are_known_and_valid_or_ignored() {
+    fn an_invalid_or_unknown_forwarded_scheme_or_host_is_ignored() {
         for said in ["gopher", "https\u{e9}", "https, ", "https;", ""] {
             assert_eq!(read(&[("x-forwarded-proto", said)]).scheme, None, "{said}");
         }
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_http_is_known_from_the_connection_or_from_a_proxy_that_reports_it() {
+    fn plain_http_is_recognized_by_the_connection_or_by_the_field_of_a_trusted_proxy() {
         let peer = Peer::at(PEER.parse().unwrap(), None);
         let direct = |scheme| ForwardedFields::new(peer, scheme, Arc::default());
         assert!(direct("http").is_plain_http(None));
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn request_ids_are_short_plain_and_single() {
+    fn a_given_request_id_is_used_only_if_it_is_single_valid_and_short() {
         let given = |ids: &[&str]| {
             let fields = ids.iter().map(|id| (X_REQUEST_ID, HeaderValue::from_bytes(id.as_bytes()).unwrap())).collect();
             Trusted::request_id(&fields).map(|id| id.as_str().to_owned())
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_of_the_agent_is_kept() {
+    fn every_line_of_the_configured_agent_field_is_kept() {
         let info = read(&[("x-original-agent", "GPTBot"), ("user-agent", "CDN"), ("x-original-agent", "Mozilla")]);
         assert_eq!(info.agent.as_deref().unwrap(), ["GPTBot", "Mozilla"]);
     }

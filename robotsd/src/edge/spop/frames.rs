@@ -41,7 +41,7 @@ pub(crate) enum HaproxyFrame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreement {
     /// Maximum frame size, in bytes.
-    pub(crate) largest: usize,
+    pub(crate) max_frame_size: usize,
     pub(crate) has_pipelining: bool,
     pub(crate) is_health_check: bool,
 }
@@ -70,10 +70,10 @@ impl SpopError {
 }
 
 /// Removes the next frame from the received bytes. Returns `None` if the frame is incomplete.
-pub(crate) fn take(bytes: &mut BytesMut, largest: usize) -> Result<Option<HaproxyFrame>, SpopError> {
+pub(crate) fn take(bytes: &mut BytesMut, max_frame_size: usize) -> Result<Option<HaproxyFrame>, SpopError> {
     let Some(length) = bytes.first_chunk::<LENGTH>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
-    if length > largest {
+    if length > max_frame_size {
         return Err(SpopError::TOO_BIG);
     }
     if bytes.len() < LENGTH + length {
@@ -105,17 +105,19 @@ fn read(frame: Bytes) -> Result<HaproxyFrame, SpopError> {
 pub(crate) fn agree(payload: &[u8]) -> Result<Agreement, SpopError> {
     let items = Arguments::all(payload).ok_or(SpopError::INVALID)?;
     let versions = items.bytes(b"supported-versions").ok_or(SpopError::NO_VERSION)?;
-    let Some(SpopValue::Number(largest)) = items.get(b"max-frame-size") else { return Err(SpopError::NO_FRAME_SIZE) };
+    let Some(SpopValue::Number(max_frame_size)) = items.get(b"max-frame-size") else {
+        return Err(SpopError::NO_FRAME_SIZE);
+    };
     let capabilities = items.bytes(b"capabilities").ok_or(SpopError::NO_CAPABILITIES)?;
     // An agent that supports major version 2 supports all its minor versions.
     if !listed(versions).any(|version| version.starts_with(b"2.")) {
         return Err(SpopError::VERSION);
     }
-    if largest < MIN_BOUND {
+    if max_frame_size < MIN_BOUND {
         return Err(SpopError::FRAME_SIZE);
     }
     Ok(Agreement {
-        largest: usize::try_from(largest).unwrap_or(MAX_FRAME_BYTES).min(MAX_FRAME_BYTES),
+        max_frame_size: usize::try_from(max_frame_size).unwrap_or(MAX_FRAME_BYTES).min(MAX_FRAME_BYTES),
         has_pipelining: listed(capabilities).any(|capability| capability == b"pipelining"),
         is_health_check: items.get(b"healthcheck") == Some(SpopValue::Flag(true)),
     })
@@ -130,7 +132,7 @@ pub(crate) fn push_hello(out: &mut Vec<u8>, agreement: Agreement) {
         push_string(out, b"version");
         push_text(out, b"2.0");
         push_string(out, b"max-frame-size");
-        push_number(out, agreement.largest as u32);
+        push_number(out, agreement.max_frame_size as u32);
         push_string(out, b"capabilities");
         push_text(out, if agreement.has_pipelining { b"pipelining" } else { b"" });
     });
@@ -177,9 +179,9 @@ const HEAD: usize = 1 + 4 + 10 + 10;
 const AROUND: usize = 3 + 3 + 1 + 5;
 
 impl VariableList {
-    /// Creates an empty list for a frame of at most `largest` bytes.
-    pub(crate) fn of_frame(largest: usize) -> Self {
-        Self { actions: Vec::new(), most: largest.saturating_sub(HEAD) }
+    /// Creates an empty list for a frame of at most `max_frame_size` bytes.
+    pub(crate) fn of_frame(max_frame_size: usize) -> Self {
+        Self { actions: Vec::new(), most: max_frame_size.saturating_sub(HEAD) }
     }
 
     fn has_room(&self, name: &str, value: &[u8]) -> bool {

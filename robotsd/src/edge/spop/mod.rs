@@ -48,7 +48,7 @@ pub(crate) struct SpopMessages {
     pub(crate) variables: fn(&Response<Bytes>, &mut VariableList),
 }
 
-pub(crate) fn begins<S>(handover: &Handover<S>) -> bool {
+pub(crate) fn is_spop<S>(handover: &Handover<S>) -> bool {
     handover.bytes.first() == Some(&0) && !handover.service.connection.has_served()
 }
 
@@ -76,8 +76,8 @@ pub(crate) async fn serve<S: EdgeService>(
         client: FastSocket::new(socket, limits.body_idle, clock, stop.clone(), Arc::clone(&service.connection)),
         received: BytesMut::from(bytes),
         partial_since: Some(Instant::now()),
-        was_told_to_stop: false,
-        takes_no_more: false,
+        has_seen_stop: false,
+        has_stopped_reading: false,
         service,
         messages,
         agreement: None,
@@ -98,7 +98,7 @@ pub(crate) async fn serve<S: EdgeService>(
         match poll_fn(|cx| session.poll_event(stopped.as_mut(), timer.as_mut(), cx)).await {
             None => {}
             Some(Next::Bytes(read)) => session.received.extend_from_slice(&read),
-            Some(end) => return session.leave(end).await,
+            Some(end) => return session.end_session(end).await,
         }
     }
 }
@@ -113,10 +113,10 @@ struct Session<S> {
     /// Time when the current incomplete frame began. Before the handshake, this field is set even
     /// if no frame has begun.
     partial_since: Option<Instant>,
-    was_told_to_stop: bool,
+    has_seen_stop: bool,
     /// Whether reading frames has ended because of a shutdown. If frames were still read, a
     /// connection with a constant flow of messages would never end.
-    takes_no_more: bool,
+    has_stopped_reading: bool,
     service: Arc<RequestService<S>>,
     messages: SpopMessages,
     /// The result of the handshake; `None` before the handshake.
@@ -156,8 +156,8 @@ impl<S: EdgeService> Session<S> {
             // An idle connection does not keep a buffer.
             self.received = BytesMut::new();
         }
-        self.takes_no_more = self.was_told_to_stop && !is_partial;
-        self.was_told_to_stop = *self.client.stop.borrow();
+        self.has_stopped_reading = self.has_seen_stop && !is_partial;
+        self.has_seen_stop = *self.client.stop.borrow();
         let now = Instant::now();
         self.partial_since = if is_partial { self.partial_since.or(Some(now)) } else { None };
         // A frame must be complete before its deadline, even if its bytes keep arriving.
@@ -175,12 +175,12 @@ impl<S: EdgeService> Session<S> {
         if self.poll_waiting(cx).is_ready() {
             return Poll::Ready(None);
         }
-        if self.takes_no_more && self.waiting.is_empty() {
+        if self.has_stopped_reading && self.waiting.is_empty() {
             return Poll::Ready(Some(Next::Stop));
         }
         // Bytes that have already arrived are read first, even if a deadline has passed or the
         // listener has stopped.
-        if !self.takes_no_more
+        if !self.has_stopped_reading
             && self.waiting.len() < MAX_WAITING
             && let Poll::Ready(read) = self.client.poll_receive(cx)
         {
@@ -198,7 +198,7 @@ impl<S: EdgeService> Session<S> {
 
     /// Ends the connection. If HAProxy is still connected, sends it the reason for ending the
     /// connection.
-    async fn leave(mut self, end: Next) -> Result<(), ConnectionFailure> {
+    async fn end_session(mut self, end: Next) -> Result<(), ConnectionFailure> {
         let is_partial = self.partial_since.is_some();
         let (why, ended) = match end {
             Next::Closed(Err(error)) if is_partial => return Err(broken(error)),
@@ -223,8 +223,8 @@ impl<S: EdgeService> Session<S> {
             if self.waiting.len() >= MAX_WAITING {
                 return Ok(AfterFrame::Wait);
             }
-            let largest = self.agreement.map_or(MAX_FRAME_BYTES, |agreement| agreement.largest);
-            let Some(frame) = frames::take(&mut self.received, largest)? else { return Ok(AfterFrame::Wait) };
+            let max_frame_size = self.agreement.map_or(MAX_FRAME_BYTES, |agreement| agreement.max_frame_size);
+            let Some(frame) = frames::take(&mut self.received, max_frame_size)? else { return Ok(AfterFrame::Wait) };
             let out = &mut self.client.out;
             match (frame, self.agreement) {
                 (HaproxyFrame::Hello(payload), None) => {
@@ -236,7 +236,7 @@ impl<S: EdgeService> Session<S> {
                     self.agreement = Some(agreement);
                 }
                 (HaproxyFrame::Notify { stream, frame, payload }, Some(agreement)) => {
-                    let mut deciding = self.decide((stream, frame), &payload, agreement.largest)?;
+                    let mut deciding = self.decide((stream, frame), &payload, agreement.max_frame_size)?;
                     // Nearly every message is decided without waiting.
                     match (&mut deciding).now_or_never() {
                         Some(((stream, frame), variables)) => {
@@ -266,7 +266,7 @@ impl<S: EdgeService> Session<S> {
 
     /// Decides about the messages of a frame, and returns the variables to set. An invalid frame
     /// ends the connection, which HAProxy handles as an error.
-    fn decide(&self, number: (u64, u64), payload: &[u8], largest: usize) -> Result<WaitingFrame, SpopError> {
+    fn decide(&self, number: (u64, u64), payload: &[u8], max_frame_size: usize) -> Result<WaitingFrame, SpopError> {
         let mut answering = Vec::new();
         let mut rest = payload;
         while !rest.is_empty() {
@@ -277,7 +277,7 @@ impl<S: EdgeService> Session<S> {
         }
         let messages = self.messages;
         Ok(Box::pin(async move {
-            let mut variables = VariableList::of_frame(largest);
+            let mut variables = VariableList::of_frame(max_frame_size);
             for answering in answering {
                 let (head, body) = answering.await.into_parts();
                 // If reading the body fails, the decision in the head still counts.

@@ -27,12 +27,12 @@ fn frame(kind: u8, flags: u32, stream: u64, number: u64, payload: &[u8]) -> Vec<
     [&(body.len() as u32).to_be_bytes()[..], &body].concat()
 }
 
-fn hello(versions: &[u8], largest: u32, more: &[u8]) -> Vec<u8> {
+fn hello(versions: &[u8], max_frame_size: u32, more: &[u8]) -> Vec<u8> {
     let mut items = Vec::new();
     push_string(&mut items, b"supported-versions");
     push_text(&mut items, versions);
     push_string(&mut items, b"max-frame-size");
-    push_number(&mut items, largest);
+    push_number(&mut items, max_frame_size);
     push_string(&mut items, b"capabilities");
     push_text(&mut items, b"pipelining, async");
     [&items[..], more].concat()
@@ -51,7 +51,7 @@ fn message(target: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn integers_are_those_of_haproxy() {
+fn integers_are_encoded_and_decoded_in_the_format_of_haproxy() {
     for (number, bytes) in [
         (0, &[0][..]),
         (239, &[239]),
@@ -76,10 +76,10 @@ fn integers_are_those_of_haproxy() {
 }
 
 #[test]
-fn a_handshake_says_what_is_missing() {
+fn a_failed_handshake_reports_which_item_is_missing_or_invalid() {
     let agreed = frames::agree(&hello(b"1.0, 2.0", 16_380, b"")).unwrap();
-    assert_eq!((agreed.largest, agreed.has_pipelining, agreed.is_health_check), (16_380, true, false));
-    assert_eq!(frames::agree(&hello(b"2.0", u32::MAX, b"")).unwrap().largest, MAX_FRAME_BYTES);
+    assert_eq!((agreed.max_frame_size, agreed.has_pipelining, agreed.is_health_check), (16_380, true, false));
+    assert_eq!(frames::agree(&hello(b"2.0", u32::MAX, b"")).unwrap().max_frame_size, MAX_FRAME_BYTES);
     let mut check = Vec::new();
     push_string(&mut check, b"healthcheck");
     check.push(0x11);
@@ -96,7 +96,7 @@ fn a_handshake_says_what_is_missing() {
 }
 
 #[test]
-fn a_frame_is_taken_once_it_is_all_there() {
+fn a_frame_is_read_only_after_it_has_arrived_completely() {
     let whole = frame(NOTIFY, 1, 300, 7, b"payload");
     for cut in 0..whole.len() {
         let mut bytes = BytesMut::from(&whole[..cut]);
@@ -114,7 +114,7 @@ fn a_frame_is_taken_once_it_is_all_there() {
 }
 
 #[test]
-fn what_has_no_room_in_a_frame_is_left_out() {
+fn variables_that_do_not_fit_into_a_frame_are_left_out() {
     let mut variables = VariableList::of_frame(256);
     variables.text("first", &[b'x'; 150]);
     variables.text("second", &[b'y'; 150]);
@@ -183,7 +183,7 @@ fn has(bytes: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
+async fn pipelined_decision_requests_are_answered_even_if_they_arrive_in_pieces() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut bytes = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     bytes.extend(frame(NOTIFY, 1, 300, 1, &message(b"/first")));
@@ -206,7 +206,7 @@ async fn questions_on_the_way_at_a_time_are_answered_in_any_pieces() {
 
 /// For example, a question that waits for a rate store must not delay questions that need no store.
 #[tokio::test]
-async fn a_question_that_waits_holds_up_no_other() {
+async fn a_waiting_decision_request_does_not_delay_other_decision_requests() {
     let permits = no_permits();
     let (mut client, mut edge) = greeted(EdgeLimits::default(), Arc::clone(&permits)).await;
     let ask = |number: u64, target: &[u8]| frame(NOTIFY, 1, 300, number, &message(target));
@@ -230,7 +230,7 @@ async fn a_question_that_waits_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
+async fn a_protocol_violation_ends_the_connection_with_an_explanation() {
     let greeting = frame(HELLO, 1, 0, 0, &hello(b"2.0", 16_380, b""));
     let big = [&[0, 1, 0, 1][..], &[0; 16]].concat();
     for (bytes, word) in [
@@ -252,7 +252,7 @@ async fn what_is_against_the_protocol_ends_the_connection_with_a_word() {
 }
 
 #[tokio::test]
-async fn health_checks_silence_and_shutdown_end_a_connection() {
+async fn a_connection_ends_after_a_health_check_a_timeout_or_a_shutdown() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     let mut check = Vec::new();
     push_string(&mut check, b"healthcheck");
@@ -275,7 +275,7 @@ async fn health_checks_silence_and_shutdown_end_a_connection() {
 }
 
 #[tokio::test]
-async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
+async fn a_frame_that_arrives_slowly_must_be_complete_before_the_deadline() {
     let limits = EdgeLimits { header_read: Duration::from_millis(200), ..EdgeLimits::default() };
     let (mut client, _) = greeted(limits, no_permits()).await;
     client.send(1000u32.to_be_bytes()).await;
@@ -290,7 +290,7 @@ async fn a_frame_that_drips_in_has_to_be_whole_in_time() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
+async fn a_shutdown_ends_a_connection_that_always_has_a_waiting_decision_request() {
     let permits = no_permits();
     let (mut client, mut edge) = greeted(EdgeLimits::default(), Arc::clone(&permits)).await;
     let question = frame(NOTIFY, 1, 300, 1, &message(b"/x"));
@@ -314,7 +314,7 @@ async fn a_connection_that_is_never_silent_ends_with_a_shutdown() {
 
 /// SPOP is an invalid request on a listener without SPOP, or after an HTTP request.
 #[tokio::test]
-async fn a_connection_of_http_stays_one() {
+async fn spop_is_rejected_on_a_connection_that_has_used_http() {
     let (mut client, _) = edge(EdgeLimits::default()).await;
     client.send(b"GET /x HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert_eq!(client.message().await.body, "asked /x");

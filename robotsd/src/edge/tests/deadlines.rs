@@ -16,7 +16,7 @@ async fn a_silent_connection_is_closed() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_end_is_closed() {
+async fn a_connection_with_an_incomplete_head_is_closed_after_the_deadline() {
     // The deadline for heads applies while the first bytes may belong to either protocol.
     for begun in ["GET / HTTP/1.1\r\nHost: h\r\nX: ", "PRI * HT", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let limits = brief(|limits| (limits.first_byte, limits.header_read) = (HOUR, MOMENT));
@@ -45,7 +45,7 @@ async fn an_idle_connection_has_a_longer_deadline_than_a_head() {
 }
 
 #[tokio::test]
-async fn a_request_body_that_stands_still_ends() {
+async fn a_request_body_that_stalls_fails_with_a_timeout() {
     let service = service_fn(|request: Request<RequestBody>| async {
         let status = match request.into_body().collect().await {
             Err(RequestBodyError::Idle) => StatusCode::REQUEST_TIMEOUT,
@@ -59,7 +59,7 @@ async fn a_request_body_that_stands_still_ends() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT));
     let _client = edge.sent("GET /endless HTTP/1.1\r\nHost: h\r\n\r\n").await;
     soon(dropped).await.unwrap_err();
@@ -67,7 +67,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[tokio::test]
-async fn an_http_2_stream_that_is_not_taken_ends_alone() {
+async fn an_unread_http_2_stream_ends_without_ending_its_connection() {
     let (edge, dropped) = endless_once(brief(|limits| limits.body_idle = MOMENT));
     let mut client = edge.http2().await;
     let (untaken, _) = client.begin(get("http://h.test/endless"), true).await;
@@ -78,7 +78,7 @@ async fn an_http_2_stream_that_is_not_taken_ends_alone() {
 }
 
 #[tokio::test]
-async fn an_idle_http_2_connection_may_ping() {
+async fn pings_do_not_start_the_head_deadline_of_an_idle_http_2_connection() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
     // The first request arrives together with the preface, so that the deadline for heads cannot
     // pass before the request. Afterwards, only long deadlines apply.
@@ -96,7 +96,7 @@ async fn an_idle_http_2_connection_may_ping() {
 }
 
 #[tokio::test]
-async fn an_idle_http_2_connection_gets_a_goaway() {
+async fn an_idle_http_2_connection_ends_without_an_error() {
     let edge = ServedEdge::start(brief(|limits| limits.keep_alive = MOMENT), service_fn(mirror));
     let mut client = edge.http2().await;
     client.ask(get("http://h.test/")).await.unwrap();

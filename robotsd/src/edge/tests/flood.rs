@@ -58,7 +58,7 @@ async fn after_the_body(request: Request<RequestBody>) -> Result<Response<Empty<
 }
 
 #[tokio::test]
-async fn a_flood_of_any_frame_is_closed() {
+async fn a_flood_of_any_kind_of_frame_ends_the_connection() {
     let open = head(3, 0, 1);
     let ended = [head(2, END_STREAM, 1), reset(1)].concat();
     let floods = [
@@ -107,7 +107,7 @@ async fn a_flood_of_any_frame_is_closed() {
 /// The connection stalls when the edge has written only a part of a frame. Then the client floods
 /// the connection, and reads only afterwards.
 #[tokio::test]
-async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
+async fn a_flooding_client_that_reads_late_still_receives_the_goaway() {
     let (edge, dropped) = endless_once(EdgeLimits::default());
     let mut client = framed(&edge).await;
     // The largest possible windows.
@@ -123,7 +123,7 @@ async fn a_client_that_reads_late_is_told_why_the_connection_ends() {
 }
 
 #[tokio::test]
-async fn empty_data_frames_without_an_end_are_bounded() {
+async fn the_number_of_empty_data_frames_is_limited() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(after_the_body));
     let mut client = framed(&edge).await;
     client.send(&head(3, 0, 1)).await;
@@ -132,7 +132,7 @@ async fn empty_data_frames_without_an_end_are_bounded() {
 }
 
 #[tokio::test]
-async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
+async fn the_number_of_requests_that_are_reset_at_once_is_limited() {
     // Each request opens a stream, which the client resets immediately.
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
@@ -143,7 +143,7 @@ async fn what_is_left_over_when_requests_are_given_up_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
+async fn a_client_that_sends_many_small_window_updates_gets_its_download() {
     for (count, length) in [(512, 16 * 1024), (4_000, 20)] {
         let piece = move |_| Ok::<_, Infallible>(Frame::data(Bytes::from(vec![b'x'; length])));
         let service = service_fn(move |_| async move {
@@ -179,7 +179,7 @@ async fn a_client_that_gives_back_windows_in_small_pieces_gets_its_download() {
 }
 
 #[tokio::test]
-async fn a_client_with_a_hundred_streams_at_a_time_is_not_taken_for_a_flood() {
+async fn a_client_with_a_hundred_concurrent_streams_is_not_treated_as_a_flood() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = framed(&edge).await;
     let mut stream = 1;

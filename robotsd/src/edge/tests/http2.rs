@@ -44,7 +44,7 @@ async fn rfc_9110_15_2_interim_responses_come_before_the_final_one() {
 }
 
 #[tokio::test]
-async fn of_many_interim_responses_the_first_are_sent_and_of_large_ones_fewer() {
+async fn the_number_and_total_size_of_sent_interim_responses_are_limited() {
     for (said, link, sent) in [(1000, "</a>".to_owned(), 32), (32, format!("</{}>", "x".repeat(15 * 1024)), 4)] {
         let service = service_fn(move |request: Request<RequestBody>| {
             let link = link.clone();
@@ -67,7 +67,7 @@ async fn of_many_interim_responses_the_first_are_sent_and_of_large_ones_fewer() 
 }
 
 #[tokio::test]
-async fn rfc_9110_10_1_1_a_client_that_waits_is_told_to_go_on_once_the_body_is_wanted() {
+async fn rfc_9110_10_1_1_a_100_response_is_sent_once_the_service_reads_the_body() {
     let service = service_fn(|request: Request<RequestBody>| async move {
         let body = match request.uri().path() {
             "/unread" => Bytes::new(),
@@ -98,7 +98,7 @@ async fn framed(request: Request<RequestBody>) -> Result<Response<Full<Bytes>>, 
 }
 
 #[tokio::test]
-async fn rfc_9113_8_1_responses_are_as_long_as_they_say() {
+async fn rfc_9113_8_1_a_response_has_its_declared_length_or_is_reset() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(framed));
     let mut client = edge.http2().await;
     for (method, path, length, body) in [
@@ -138,7 +138,7 @@ async fn rfc_9113_8_1_an_early_response_does_not_need_the_rest_of_the_request() 
 }
 
 #[tokio::test]
-async fn a_stream_that_its_client_resets_ends_its_request() {
+async fn a_request_is_dropped_when_its_client_resets_the_stream() {
     let (edge, begun, gone) = unanswered();
     let mut client = edge.http2().await;
     let (_response, mut body) = client.begin(get("http://h.test/").method("POST"), false).await;
@@ -150,7 +150,7 @@ async fn a_stream_that_its_client_resets_ends_its_request() {
 /// The first client does not answer a PING, so its connection ends. The connection of the second
 /// client stays open.
 #[tokio::test]
-async fn a_client_that_does_not_answer_has_gone() {
+async fn a_client_that_does_not_answer_a_ping_is_disconnected() {
     // The head is sent together with the preface; otherwise the deadline for heads could pass.
     let asking = [flood::GREETING, &flood::head(2, frames::END_STREAM, 1)].concat();
     let Held { edge, begun, .. } = held(brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT)));
@@ -177,7 +177,7 @@ async fn a_client_that_does_not_answer_has_gone() {
 }
 
 #[tokio::test]
-async fn shutdown_says_goodbye_and_finishes_requests() {
+async fn shutdown_sends_a_goaway_and_finishes_requests() {
     let Held { mut edge, begun, release } = held(EdgeLimits::default());
     let mut client = edge.http2().await;
     let (response, _) = client.begin(get("http://h.test/"), true).await;

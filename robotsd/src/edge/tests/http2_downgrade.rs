@@ -64,7 +64,7 @@ async fn answered(edge: &ServedEdge, bytes: &[u8]) -> Answered {
 }
 
 #[tokio::test]
-async fn a_good_request_is_one() {
+async fn valid_requests_reach_the_service_completely() {
     let (edge, reached) = counting();
     for (bytes, what) in [
         (headers(END_STREAM, &section("GET", "/", &[])), "GET"),
@@ -82,7 +82,7 @@ async fn a_good_request_is_one() {
 }
 
 #[tokio::test]
-async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
+async fn a_head_that_would_have_another_meaning_on_http_1_1_never_reaches_the_service() {
     let (edge, reached) = counting();
     let fields: [(&str, Vec<u8>); 25] = [
         ("CR and LF in a value", field("x-a", "b\r\nhost: evil")),
@@ -148,7 +148,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_reaches_nothing() {
 }
 
 #[tokio::test]
-async fn a_length_that_lies_is_no_complete_request() {
+async fn a_request_with_a_wrong_content_length_or_a_reset_body_is_never_complete() {
     let (edge, reached) = counting();
     let length = |length: &str| section("POST", "/", &[field("content-length", length)]);
     for (what, bytes) in [
@@ -186,7 +186,7 @@ async fn a_length_that_lies_is_no_complete_request() {
 
 /// The field sections have no end, or an end that comes too late.
 #[tokio::test]
-async fn floods_of_continuation_end_the_connection() {
+async fn floods_of_continuation_frames_end_the_connection() {
     for piece in [vec![], field("x-a", "b"), field("x-a", &"b".repeat(100))] {
         let (edge, reached) = counting();
         let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
@@ -197,7 +197,7 @@ async fn floods_of_continuation_end_the_connection() {
 }
 
 #[tokio::test]
-async fn a_head_that_is_too_large_reaches_nothing() {
+async fn a_head_that_is_too_large_never_reaches_the_service() {
     let (edge, reached) = counting();
     let begun = frame(frames::HEADERS, END_STREAM, 1, &section("GET", "/", &[]));
     let large: Vec<u8> =

@@ -26,7 +26,7 @@ pub(super) async fn until(client: &mut Raw, kind: u8, stream: u32) {
 }
 
 #[tokio::test]
-async fn a_refusal_that_has_no_window_ends_in_time() {
+async fn a_refusal_that_the_flow_control_window_blocks_is_reset_after_a_timeout() {
     let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service_fn(mirror));
     let mut client = framed(&edge).await;
     client.send(&[no_window(), request(2, "/a\\b", END_STREAM, 1)].concat()).await;
@@ -34,7 +34,7 @@ async fn a_refusal_that_has_no_window_ends_in_time() {
 }
 
 #[tokio::test]
-async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
+async fn bytes_blocked_by_flow_control_are_not_logged_as_sent() {
     let (logged, mut log) = mpsc::unbounded_channel();
     let on_access = move |record: Box<AccessRecord>| {
         let _ = logged.send((record.sent, record.is_whole));
@@ -54,7 +54,7 @@ async fn what_a_stream_has_not_taken_is_not_logged_as_sent() {
 }
 
 #[tokio::test]
-async fn requests_that_are_given_up_as_soon_as_they_are_taken_are_bounded() {
+async fn the_number_of_requests_that_are_reset_once_they_are_accepted_is_limited() {
     let begun = shared::<AtomicUsize>();
     let service = service_fn(move |_: Request<RequestBody>| {
         begun.fetch_add(1, Ordering::Relaxed);
@@ -97,7 +97,7 @@ fn stuck() -> ServedEdge {
 }
 
 #[tokio::test]
-async fn uploads_that_are_not_taken_hold_up_no_others() {
+async fn unread_uploads_do_not_block_other_uploads() {
     let edge = stuck();
     let mut client = framed(&edge).await;
     // Before this frame arrives, the connection's window has the protocol's default size.
@@ -113,7 +113,7 @@ async fn uploads_that_are_not_taken_hold_up_no_others() {
 }
 
 #[tokio::test]
-async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
+async fn unread_small_data_frames_do_not_end_the_connection() {
     let edge = stuck();
     let mut client = framed(&edge).await;
     client.send(&request(3, "/stuck", 0, 1)).await;
@@ -124,7 +124,7 @@ async fn small_frames_that_are_not_taken_do_not_end_the_connection() {
 
 /// The PING waits behind unread bytes for longer than the time limit for its answer.
 #[tokio::test]
-async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
+async fn a_client_that_cannot_answer_a_ping_behind_unread_bytes_stays_connected() {
     let limits = brief(|limits| (limits.keep_alive, limits.header_read) = (MOMENT, MOMENT));
     let (edge, _dropped) = endless_once(limits);
     // Everything is sent in one write; otherwise the deadline for heads could pass.
@@ -137,7 +137,7 @@ async fn a_client_that_has_more_to_read_than_it_can_is_not_taken_for_gone() {
 }
 
 #[tokio::test]
-async fn a_connection_without_a_request_ends_with_a_goodbye() {
+async fn a_connection_without_a_request_ends_with_a_goaway() {
     let edge = ServedEdge::start(brief(|limits| limits.header_read = MOMENT), service_fn(mirror));
     let mut client = framed(&edge).await;
     while soon(client.frame()).await.expect("a GOAWAY before the end").kind != GOAWAY {}

@@ -89,7 +89,7 @@ async fn an_interim_response_does_not_wait_for_the_final_one() {
 }
 
 #[tokio::test]
-async fn a_client_of_http_1_0_gets_none() {
+async fn an_http_1_0_client_gets_no_interim_responses() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n"] {
         assert_eq!(edge.ask(request).await.status(), 200);
@@ -97,7 +97,7 @@ async fn a_client_of_http_1_0_gets_none() {
 }
 
 #[tokio::test]
-async fn an_expectation_is_met_among_them() {
+async fn a_100_response_is_sent_together_with_other_interim_responses() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(hinting));
     let mut client = edge.sent("POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n").await;
     let mut statuses = Vec::new();
@@ -126,7 +126,7 @@ async fn responses_that_a_client_reads_late_keep_their_order() {
 
 /// The client does not read. Both the size of the queue and the waiting time are limited.
 #[tokio::test]
-async fn interim_responses_without_end_do_not_pile_up() {
+async fn a_request_with_endless_unread_interim_responses_is_ended() {
     let stopped = shared::<Notify>();
     let service = service_fn(move |request: Request<RequestBody>| hint_without_end(request, NotifyOnDrop(stopped)));
     let edge = ServedEdge::start(brief(|limits| limits.body_idle = MOMENT), service);
@@ -164,7 +164,7 @@ impl StallObserver for Wanted {
 /// The final response waits until the client has received the interim responses. Meanwhile, other
 /// requests may need the upstream connection of this response.
 #[tokio::test]
-async fn a_response_behind_interim_ones_can_be_given_up() {
+async fn a_response_that_waits_for_interim_responses_can_be_cancelled() {
     let wanted = Arc::new(Wanted::default());
     let transfer = Transfer::new(&wanted);
     let service = service_fn(move |request: Request<RequestBody>| {

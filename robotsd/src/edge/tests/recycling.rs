@@ -63,7 +63,7 @@ async fn ask_by_http_2(client: &mut Raw) {
 }
 
 #[tokio::test]
-async fn a_frame_has_the_time_of_a_head() {
+async fn a_partial_frame_has_the_same_deadline_as_a_head() {
     let limits = || {
         brief(|limits| {
             limits.header_read = MOMENT;
@@ -77,7 +77,7 @@ async fn a_frame_has_the_time_of_a_head() {
 }
 
 #[tokio::test]
-async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_takes_none() {
+async fn a_client_that_does_not_read_a_buffered_http_2_response_is_disconnected() {
     let limits = || brief(|limits| (limits.body_idle, limits.header_read) = (MOMENT, MOMENT));
     for renews in [false, true] {
         let edge = ServedEdge::start(limits(), service_fn(mirror));
@@ -101,7 +101,7 @@ async fn an_answer_that_http_2_has_taken_whole_is_not_kept_for_a_client_that_tak
 }
 
 #[tokio::test]
-async fn idle_connections_of_every_kind_give_way() {
+async fn idle_connections_of_every_kind_are_closed_for_new_ones() {
     use Idling::*;
     for idling in [Silent, Kept, KeptAfterUpload, Preface, Head, PartialFrame, PartialFields, PartialPayload] {
         // No deadline passes during this test, so no deadline frees a slot.
@@ -190,7 +190,7 @@ async fn connections_with_requests_in_progress_are_never_closed_for_others() {
 }
 
 #[tokio::test]
-async fn an_answer_that_waits_to_be_taken_is_a_request_in_progress() {
+async fn a_connection_with_an_unread_response_is_not_closed_for_others() {
     // The answer is one piece that is larger than the client's socket buffers. hyper then buffers
     // the whole answer, and no request is in progress any more.
     const LENGTH: usize = 32 << 20;
@@ -272,7 +272,7 @@ fn for_workers() -> (Edge, std::sync::mpsc::Receiver<(ConnectionErrorKind, Strin
 }
 
 #[test]
-fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
+fn a_blocked_worker_loses_only_as_many_connections_as_needed() {
     let (edge, reported) = for_workers();
     let (release, released) = std::sync::mpsc::channel::<()>();
     let released = Arc::new(Mutex::new(released));
@@ -308,7 +308,7 @@ fn a_worker_that_is_late_loses_no_more_connections_than_are_needed() {
 }
 
 #[test]
-fn idle_connections_of_another_worker_give_way() {
+fn idle_connections_of_another_worker_are_closed_for_new_ones() {
     let (edge, reported) = for_workers();
     let first = Worker::start(edge.clone(), service_fn(mirror));
     let second = Worker::start(edge.clone(), service_fn(mirror));
@@ -319,7 +319,7 @@ fn idle_connections_of_another_worker_give_way() {
         assert_eq!(idle_ones[0].rest().await, "");
         assert_eq!(idle_ones[1].ask(GET).await.status(), 200);
         // If the number of slots is reduced, only idle connections are closed.
-        edge.set_places(PLACES, 1);
+        edge.set_connection_slots(PLACES, 1);
         for client in idle_ones.iter_mut().skip(2) {
             assert_eq!(client.rest().await, "");
         }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn arriving_fields_are_end_to_end_and_ours() {
+async fn the_service_gets_only_end_to_end_fields_and_fields_of_the_edge() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let seen = edge
         .ask(
@@ -24,7 +24,7 @@ async fn arriving_fields_are_end_to_end_and_ours() {
 
 /// Each request is sent in three ways: on the fast path, through hyper (by `TE`), and over HTTP/2.
 #[tokio::test]
-async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_at_all() {
+async fn client_address_fields_are_kept_only_if_a_trusted_proxy_sends_them() {
     let trusted = || Arc::new(Trusted { networks: vec!["127.0.0.0/8".parse().unwrap()], agent_header: None });
     let fields = [
         ("proxy", "http://6.6.6.6/"),
@@ -58,7 +58,7 @@ async fn fields_that_name_the_client_or_a_proxy_come_from_trusted_peers_or_not_a
 }
 
 #[tokio::test]
-async fn request_ids_are_new_and_go_to_both_sides() {
+async fn each_request_gets_a_new_request_id_that_service_and_client_receive() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = edge.client().await;
     let mut ids = Vec::new();
@@ -89,7 +89,7 @@ async fn responses_lose_hop_by_hop_fields() {
 }
 
 #[tokio::test]
-async fn refusals_are_plain_never_stored_and_end_the_connection() {
+async fn refusals_are_plain_text_with_no_store_and_close_the_connection() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", 400),
@@ -119,7 +119,7 @@ async fn http_1_0_needs_no_host() {
 }
 
 #[tokio::test]
-async fn heads_are_bounded() {
+async fn head_size_field_count_and_target_length_are_limited() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let fields = |count| (0..count).map(|n| format!("X-{n}: v\r\n")).collect::<String>();
     let big = |length| "b".repeat(length);
@@ -136,7 +136,7 @@ async fn heads_are_bounded() {
 }
 
 #[tokio::test]
-async fn http_2_requests_arrive_like_others() {
+async fn http_2_requests_reach_the_service_in_the_same_form_as_http_1_1_requests() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = edge.http2().await;
     let request =
@@ -164,7 +164,7 @@ async fn rfc_9113_8_2_3_the_cookies_of_a_request_count_as_one_field() {
 }
 
 #[tokio::test]
-async fn an_interim_response_that_was_not_requested_is_a_bad_gateway() {
+async fn a_101_response_without_a_tunnel_becomes_a_502_response() {
     let service = service_fn(|_| async { Ok(Response::builder().status(101).body(Full::from("x")).unwrap()) });
     let edge = ServedEdge::start(EdgeLimits::default(), service);
     for fields in ["", "Connection: upgrade\r\nUpgrade: websocket\r\n"] {
@@ -174,7 +174,7 @@ async fn an_interim_response_that_was_not_requested_is_a_bad_gateway() {
 }
 
 #[tokio::test]
-async fn more_fields_than_usual_pass_where_they_are_granted() {
+async fn more_header_fields_than_the_default_pass_if_the_limit_allows_them() {
     let fields: String = (0..150).map(|number| format!("X-{number}: 1\r\n")).collect();
     let request = format!("GET / HTTP/1.1\r\nHost: h\r\n{fields}\r\n");
     for (granted, status) in [(100, 431), (140, 431), (200, 200)] {

@@ -56,7 +56,7 @@ async fn shutdown_has_a_deadline() {
 }
 
 #[tokio::test]
-async fn shutdown_serves_connections_of_the_backlog() {
+async fn shutdown_serves_connections_in_the_listen_backlog() {
     // All clients connect before the edge runs, and the shutdown begins immediately. So the
     // connections are still in the listener's backlog.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -86,7 +86,7 @@ async fn shutdown_serves_a_connection_that_waits_for_a_slot() {
 const OLD: &str = "GET / HTTP/1.0\r\nHost: h\r\nConnection: keep-alive\r\n\r\n";
 
 #[tokio::test]
-async fn where_another_process_accepts_connections_close_behind_an_answer_that_says_so() {
+async fn with_a_successor_process_connections_close_after_a_response_with_connection_close() {
     let mut edge = ServedEdge::start(brief(|limits| limits.drain = HOUR), service_fn(mirror));
     let mut clients = Vec::new();
     // Four connections: on the fast path, with hyper, without any bytes, and with HTTP/1.0.
@@ -113,7 +113,7 @@ async fn where_another_process_accepts_connections_close_behind_an_answer_that_s
 }
 
 #[tokio::test]
-async fn where_another_process_accepts_idle_connections_close_in_the_end() {
+async fn with_a_successor_process_idle_connections_are_closed_after_a_deadline() {
     let mut edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut kept = edge.client().await;
     assert_eq!(kept.ask(GET).await.status(), 200);
@@ -202,7 +202,7 @@ where
 }
 
 #[tokio::test]
-async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
+async fn rfc_9112_9_6_bytes_sent_after_a_goaway_do_not_destroy_pending_responses() {
     let answers = LateAnswers::new();
     let edge = ServedEdge::start(EdgeLimits::default(), answers.service());
     let client = Raw::new(little_room(edge.address).await);
@@ -217,7 +217,7 @@ fn upload() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn rfc_9112_9_6_an_answer_before_the_end_of_a_body_arrives() {
+async fn rfc_9112_9_6_a_response_sent_before_the_end_of_the_request_body_arrives() {
     let edge = ServedEdge::start(EdgeLimits::default(), service_fn(mirror));
     let mut client = edge.client().await;
     // The client reads nothing before it has sent everything.
@@ -226,7 +226,7 @@ async fn rfc_9112_9_6_an_answer_before_the_end_of_a_body_arrives() {
 }
 
 #[tokio::test]
-async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
+async fn rfc_9112_9_6_requests_after_the_last_response_do_not_destroy_it() {
     let answers = LateAnswers::new();
     let mut edge = ServedEdge::start(EdgeLimits::default(), answers.service());
     let mut client = Raw::new(little_room(edge.address).await);
@@ -247,7 +247,7 @@ async fn rfc_9112_9_6_requests_behind_the_last_answer_cost_it_nothing() {
 /// After the last answer, the connection lasts only a limited time, whatever the client does, and
 /// its slot can be claimed.
 #[tokio::test]
-async fn a_client_that_stays_behind_its_last_answer_is_left() {
+async fn a_client_that_stays_connected_after_its_last_response_is_disconnected() {
     for sends in [false, true] {
         let limits = brief(|limits| (limits.connections, limits.drain) = (1, HOUR));
         let mut edge = ServedEdge::start(limits, service_fn(mirror));

@@ -88,7 +88,7 @@ impl TlsAcceptor {
     ) -> Result<Option<(TlsStream<TcpStream>, Secured)>, ConnectionFailure> {
         let Some(begun) = begin_hello(&mut socket, stop).await? else { return Ok(None) };
         if begun.first().is_some_and(u8::is_ascii_uppercase) {
-            explain(socket).await;
+            refuse_plain_request(socket).await;
             return Err((ConnectionErrorKind::Handshake, "the client sent a request without TLS".into()));
         }
         let _permit = self.permit(full).await.map_err(|error| (ConnectionErrorKind::Handshake, error.into()))?;
@@ -123,7 +123,7 @@ impl TlsAcceptor {
         full();
         let mut acquiring = pin!(self.permits.acquire());
         loop {
-            let next = self.under_way.give_up();
+            let next = self.under_way.end_oldest();
             tokio::select! {
                 biased;
                 permit = &mut acquiring => return permit,
@@ -140,7 +140,7 @@ impl LiveCertificates {
     pub(crate) async fn secure(&self, socket: TcpStream) -> io::Result<(TlsStream<TcpStream>, Option<String>)> {
         let mut first = [0];
         if socket.peek(&mut first).await? == 1 && first[0].is_ascii_uppercase() {
-            explain(socket).await;
+            refuse_plain_request(socket).await;
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the client sent a request without TLS"));
         }
         let start = LazyConfigAcceptor::new(Acceptor::default(), socket).await?;
@@ -241,7 +241,7 @@ const MAX_FRAGMENT: usize = 1 << 14;
 const WITHOUT_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\n\
     content-length: 39\r\ncache-control: no-store\r\nconnection: close\r\n\r\n400 this port speaks TLS: use https://\n";
 
-async fn explain(mut socket: TcpStream) {
+async fn refuse_plain_request(mut socket: TcpStream) {
     if socket.write_all(WITHOUT_TLS).await.is_ok() && socket.shutdown().await.is_ok() {
         let mut lingering = LingeringClose::new();
         poll_fn(|cx| lingering.poll(&mut socket, cx)).await;
@@ -272,7 +272,7 @@ impl HandshakesUnderWay {
 
     /// Ends the handshake that has held its permit for longest, if this time is longer than
     /// [`GRACE`]. Returns the time until the next check.
-    pub(crate) fn give_up(&self) -> Duration {
+    pub(crate) fn end_oldest(&self) -> Duration {
         let mut all = self.0.lock();
         while let Some((since, first)) = all.front() {
             let waited = since.elapsed();
@@ -289,7 +289,7 @@ impl HandshakesUnderWay {
     }
 }
 
-/// Time until the next check if [`HandshakesUnderWay::give_up`] has just ended a handshake. By
+/// Time until the next check if [`HandshakesUnderWay::end_oldest`] has just ended a handshake. By
 /// then, this handshake has released its permit.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_record_is_whole_with_its_last_byte() {
+    fn a_first_record_is_complete_once_its_last_byte_has_arrived() {
         for length in [0, 1, 200, 2000] {
             let [high, low] = u16::try_from(length).unwrap().to_be_bytes();
             let record = [&[HANDSHAKE, 3, 1, high, low], &vec![1; length][..]].concat();
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn octets_that_are_no_hello_are_not_waited_for() {
+    fn the_acceptor_does_not_wait_for_more_bytes_of_an_invalid_hello() {
         for bytes in [&b"\x15\x03\x01"[..], b"\x80\x2e\x01\x00\x02", b"\x16\x03\x01\xff\xff", b"\x16\x03\x01\x00\x00"] {
             assert!(is_record_whole(bytes), "{bytes:?}");
         }

@@ -144,7 +144,7 @@ struct CertificateState {
     paths: Vec<PairPaths>,
     clients: Option<Authorities>,
     current: ArcSwap<CertificatesByName<Arc<ServedCertificate>>>,
-    making: HandshakeConfig,
+    handshake_config: HandshakeConfig,
     reports: Mutex<Vec<PairReport>>,
     /// For each pair, in the order of `paths`: the reason why its current files cannot be used.
     /// These reasons are not part of `reports`, because `reports` is locked while files are read.
@@ -187,31 +187,35 @@ impl LiveCertificates {
     /// Creates the certificates of a listener. The first pair is the default. Fails if the system
     /// cannot provide randomness.
     pub(crate) fn new(pairs: ReadPairs) -> Result<Self, Error> {
-        Self::made_by(HandshakeConfig::new()?, None, pairs)
+        Self::with_config(HandshakeConfig::new()?, None, pairs)
     }
 
     /// Creates the certificates of an admin listener. If `clients` is given, each client must have
     /// a certificate from one of these authorities.
     pub(crate) fn for_operators(pairs: ReadPairs, clients: Option<Authorities>) -> Result<Self, Error> {
-        Self::made_by(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
+        Self::with_config(HandshakeConfig::for_operators(clients.as_ref())?, clients, pairs)
     }
 
-    fn made_by(making: HandshakeConfig, clients: Option<Authorities>, pairs: ReadPairs) -> Result<Self, Error> {
+    fn with_config(
+        handshake_config: HandshakeConfig,
+        clients: Option<Authorities>,
+        pairs: ReadPairs,
+    ) -> Result<Self, Error> {
         let (paths, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-        let shown = pairs.into_iter().map(|pair| making.shown(pair)).collect::<Result<_, _>>()?;
+        let shown = pairs.into_iter().map(|pair| handshake_config.shown(pair)).collect::<Result<_, _>>()?;
         let reports = Mutex::new(vec![PairReport::default(); paths.len()]);
         let rejections = ArcSwap::from_pointee(vec![None; paths.len()]);
         let current = ArcSwap::from_pointee(by_name(shown));
-        Ok(Self(Arc::new(CertificateState { paths, clients, current, making, reports, rejections })))
+        Ok(Self(Arc::new(CertificateState { paths, clients, current, handshake_config, reports, rejections })))
     }
 
     /// Reports whether `self` and `other` are clones of one value. Two separate values for the same
     /// files are equal (`==`), but this function returns `false` for them.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is_clone_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    pub(crate) fn ask_clients(&self) -> bool {
+    pub(crate) fn require_client_certificates(&self) -> bool {
         self.0.clients.is_some()
     }
 
@@ -232,7 +236,7 @@ impl LiveCertificates {
 
     /// Reports whether any certificate is for this host. A pattern such as `*.example.com` is also
     /// accepted.
-    pub(crate) fn are_for(&self, pattern: &str) -> bool {
+    pub(crate) fn cover(&self, pattern: &str) -> bool {
         let current = self.current();
         let mut names = current.certificates.iter().flat_map(|shown| &shown.pair.names);
         // For a pattern, the certificate must be for at least one host that the pattern matches.
@@ -255,7 +259,7 @@ impl LiveCertificates {
     /// Loads files that have changed. If any file has changed, first waits for `settling`, because
     /// the two files of a pair are rarely replaced at the same moment. Then loads only pairs that
     /// have not changed during this wait. Blocks.
-    pub(crate) fn look(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
+    pub(crate) fn reload_changed(&self, now: SystemTime, settling: Duration) -> Vec<CertificateEvent> {
         let mut reports = self.0.reports.lock();
         let seen = self.versions();
         let is_current =
@@ -338,7 +342,7 @@ impl LiveCertificates {
             // The files are still changing. The next check will read the files again.
             Ok(pair) if seen != Some(pair.version) => return None,
             Err(_) if seen != version(paths) => return None,
-            Ok(pair) => match self.0.making.shown(pair) {
+            Ok(pair) => match self.0.handshake_config.shown(pair) {
                 Ok(shown) => return Some(shown),
                 Err(error) => error.to_string(),
             },
@@ -395,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_comes_before_wildcard_and_the_first_is_the_default() {
+    fn an_exact_name_precedes_a_wildcard_and_the_first_certificate_is_the_default() {
         let certificates = certificates(&[
             (&["default.test"], true),
             (&["*.shop.test", "shop.test"], true),
@@ -414,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_for_a_name_the_first_that_the_client_understands() {
+    fn the_first_certificate_for_a_name_that_the_client_supports_is_chosen() {
         let certificates = certificates(&[
             (&["a.test"], true),
             (&["b.test"], false),
@@ -431,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_belongs_to_the_certificates_it_could_get() {
+    fn a_host_is_served_only_with_certificates_that_could_be_chosen_for_it() {
         let certificates = certificates(&[(&["a.test"], true), (&["b.test"], true), (&["b.test"], true)]);
         for (place, host, may) in [
             (0, "a.test", true),

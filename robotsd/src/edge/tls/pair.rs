@@ -198,7 +198,7 @@ fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, &'static str> {
 }
 
 fn unix_time(time: SystemTime) -> UnixTime {
-    UnixTime::since_unix_epoch(date::sayable(time).duration_since(UNIX_EPOCH).unwrap_or_default())
+    UnixTime::since_unix_epoch(date::nearest_supported(time).duration_since(UNIX_EPOCH).unwrap_or_default())
 }
 
 /// Returns the reason why rustls' verifier rejects a DER certificate at this time, or `None` if the
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn rfc_5280_4_1_2_5_both_forms_of_time_are_read() {
+    fn rfc_5280_4_1_2_5_both_time_formats_are_parsed() {
         for (begin, end, text) in [
             ((1999, 12, 31), (2049, 12, 31), "2049-12-31"),
             ((2026, 2, 28), (2050, 1, 1), "2050-01-01"),
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_weeks_before_the_end_are_warned_about() {
+    fn a_certificate_causes_a_warning_in_the_two_weeks_before_it_expires() {
         let validity = Validity::of(&made((2026, 1, 1), (2026, 4, 1))).unwrap();
         for (now, word) in [
             ("2025-12-31T23:59:59Z", Some("is not valid before Thu, 01 Jan 2026 00:00:00 GMT")),
@@ -325,14 +325,14 @@ mod tests {
     }
 
     #[test]
-    fn short_certificates_are_warned_about_in_their_last_quarter() {
+    fn a_short_lived_certificate_causes_a_warning_in_its_last_quarter() {
         let validity = Validity::of(&made((2026, 1, 1), (2026, 1, 9))).unwrap();
         assert_eq!(validity.warning(at("2026-01-06T23:59:59Z")), None);
         assert!(validity.warning(at("2026-01-07T00:00:00Z")).unwrap().contains("expires on 2026-01-09, in 2 days"));
     }
 
     #[test]
-    fn broken_certificates_have_no_validity() {
+    fn truncated_certificates_have_no_validity_and_damaged_ones_do_not_panic() {
         let whole = made((2026, 1, 1), (2026, 4, 1));
         for length in 0..whole.len() {
             // The bytes are shorter than the length that the certificate declares.

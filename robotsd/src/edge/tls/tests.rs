@@ -161,7 +161,7 @@ fn leaf(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
 }
 
 #[tokio::test]
-async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
+async fn http_2_is_used_if_and_only_if_alpn_negotiates_it() {
     let (authority, edge) = secure(EdgeLimits::default());
     for (alpn, agreed) in [
         (&[][..], None),
@@ -221,7 +221,7 @@ async fn http_2_is_spoken_where_it_is_agreed_on_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
+async fn a_connection_with_a_response_buffered_in_tls_is_not_closed_for_others() {
     let authority = TestAuthority::new("ours");
     let upload = b"POST /tail HTTP/1.1\r\nHost: a.test\r\nContent-Length: 2\r\n\r\nab";
     let stream = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0\
@@ -259,7 +259,7 @@ async fn an_answer_that_waits_within_tls_is_a_request_in_progress() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_is_cut_off() {
+async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let (authority, edge) = secure(EdgeLimits { body_idle: MOMENT, ..EdgeLimits::default() });
     let mut client = edge.raw(&authority.client(&[]), "a.test").await;
     client.send("GET /large HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
@@ -268,7 +268,7 @@ async fn a_client_that_does_not_read_is_cut_off() {
 }
 
 #[tokio::test]
-async fn rfc_9112_9_6_what_is_sent_behind_a_goaway_costs_no_answer() {
+async fn rfc_9112_9_6_bytes_sent_after_a_goaway_do_not_destroy_pending_responses() {
     let authority = TestAuthority::new("ours");
     let certificates = live(&[&authority.write("a", &["a.test"])]);
     let settings = ListenerSettings {
@@ -299,7 +299,7 @@ async fn a_websocket_passes_through() {
 }
 
 #[tokio::test]
-async fn leaving_without_close_notify_is_no_error() {
+async fn a_client_that_leaves_without_close_notify_is_not_reported_as_an_error() {
     let (authority, mut edge) = secure(EdgeLimits::default());
     drop(edge.kept_secured(1, &authority.client(&[])).await);
     let mut stream = edge.connect(&authority.client(&[]), "a.test").await.unwrap();
@@ -313,7 +313,7 @@ async fn leaving_without_close_notify_is_no_error() {
 }
 
 #[tokio::test]
-async fn a_close_notify_that_no_client_reads_is_no_failure() {
+async fn a_close_notify_to_a_disconnected_client_causes_no_error() {
     let authority = TestAuthority::new("ours");
     let tls = TlsAcceptor::new(live(&[&authority.write("a", &["a.test"])]), NonZeroUsize::MIN, Duration::from_secs(20));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -48,7 +48,7 @@ impl RealStore {
             "written" => WriteAnswer::Written(value.parse().unwrap()),
             "conflict" => WriteAnswer::Conflict(value.parse().unwrap()),
             "foreign" => WriteAnswer::Foreign(value),
-            "kept" => WriteAnswer::Kept,
+            "kept" => WriteAnswer::NotNeeded,
             other => panic!("{other}"),
         }
     }
@@ -94,7 +94,7 @@ impl Dice {
             0 => Write::Begin,
             1..4 => Write::OffSwitch(OffSwitch { scope, id, stamp }),
             4..6 => Write::Lift(OffSwitch { scope, id, stamp: stamp.clone() }.name(), stamp),
-            10 if document.is_some() => Write::Mend(document.unwrap().mends(&BTreeMap::new(), &stamp)),
+            10 if document.is_some() => Write::Repair(document.unwrap().repairs(&BTreeMap::new(), &stamp)),
             _ => {
                 let held = document.and_then(|document| document.accepts.get(&site)).map_or(0, |held| held.stamp.rev);
                 let expected = [held, held, held, 0, rev][self.roll(5) as usize];
@@ -131,7 +131,7 @@ fn damage(dice: &mut Dice, real: &mut RealStore, played: &mut PlayedStore) {
 }
 
 #[test]
-fn a_repeated_accept_is_no_conflict_with_itself() {
+fn a_repeated_accept_does_not_conflict_with_itself() {
     let Some(mut real) = RealStore::start() else { return };
     let accept = |id: &str| {
         let accept = Accept { id: id.to_owned(), hash: format!("sha256:{id}"), stamp: Stamp::default() };
@@ -144,7 +144,7 @@ fn a_repeated_accept_is_no_conflict_with_itself() {
 }
 
 #[test]
-fn the_script_makes_of_every_write_what_the_played_store_makes() {
+fn the_script_handles_every_write_in_the_same_way_as_the_played_store() {
     let Some(mut real) = RealStore::start() else { return };
     let mut seen = [0; 4];
     for seed in 0..SEQUENCES {
@@ -161,7 +161,7 @@ fn the_script_makes_of_every_write_what_the_played_store_makes() {
             assert_eq!(real.document(), played.0, "seed {seed}, write {number}: {call:?} to {before:?}");
             seen[match answer {
                 WriteAnswer::Written(_) => 0,
-                WriteAnswer::Kept => 1,
+                WriteAnswer::NotNeeded => 1,
                 WriteAnswer::Conflict(_) => 2,
                 WriteAnswer::Foreign(_) => 3,
             }] += 1;

@@ -19,7 +19,7 @@ use self::planted::{PLANTED, Planted};
 use self::shown::{MARKS, SCOPES, Shown, bits, id, marks, scope, site_of};
 use self::step::{Message, Step};
 use super::super::document::{Accept, Document, EVERY_SITE, Stamp, Write, WriteCall};
-use super::super::member::{DocumentState, Member, Seen};
+use super::super::member::{DocumentState, Member, ReadOutcome};
 use super::super::reader::ReadTimer;
 use super::super::test_store::PlayedStore;
 use super::harness::{Random, World, simulate, steps};
@@ -41,7 +41,7 @@ struct Replica {
     busy: Instant,
     member: Member,
     shown: Shown,
-    standing: DocumentState,
+    document_state: DocumentState,
     is_disk_full: bool,
     disk: Option<(Member, Shown)>,
 }
@@ -70,7 +70,7 @@ impl Replica {
             busy: now,
             member: Member::default(),
             shown: Shown::default(),
-            standing: DocumentState::Unknown,
+            document_state: DocumentState::Unknown,
             is_disk_full: false,
             disk: None,
         }
@@ -175,10 +175,10 @@ impl<const PLANT: usize> Fleet<PLANT> {
             self.now = due;
             let Replica { timer, busy, .. } = &mut self.replicas[at];
             if Self::FAULT == Planted::NoticesRestartTimer && *busy > due {
-                timer.begins(*busy);
+                timer.restart(*busy);
                 continue;
             }
-            timer.begins(due);
+            timer.restart(due);
             self.read(at)?;
         }
         self.now = until;
@@ -202,8 +202,8 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let before = (Self::FAULT == Planted::AcceptEndsMark).then(|| replica.member.accepts().clone());
         let is_damaged = read.is_some_and(|read| !read.damaged.is_empty());
         let is_hidden = Self::FAULT == Planted::DamageHidesDocument && is_damaged && replica.member.is_known();
-        let seen = if is_hidden { Seen::default() } else { replica.member.seen(read) };
-        replica.standing = seen.standing;
+        let seen = if is_hidden { ReadOutcome::default() } else { replica.member.seen(read) };
+        replica.document_state = seen.document_state;
         if let Some(read) = read {
             replica.shown.document(read);
             let is_own = replica.shown.epoch.as_ref() == Some(&read.epoch);
@@ -300,7 +300,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let Some(epoch) = known.or(Some(document.epoch.clone()).filter(|epoch| !epoch.is_empty())) else {
             return Ok(());
         };
-        let write = Write::Mend(document.mends(member.marks(), &by()));
+        let write = Write::Repair(document.repairs(member.marks(), &by()));
         let is_own = document.epoch.is_empty() || document.epoch == epoch;
         let writes = member.restore(Some(&document));
         let tag = self.next().to_string();
@@ -317,7 +317,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
         let digest = self.store.0.as_ref().map(Document::digest);
         let is_equal =
             |replica: &&Replica| Self::FAULT == Planted::SyncedWithoutDigest || Some(replica.member.digest()) == digest;
-        let current = self.replicas.iter().filter(|replica| replica.standing == DocumentState::Current);
+        let current = self.replicas.iter().filter(|replica| replica.document_state == DocumentState::Current);
         current.filter(is_equal).collect()
     }
 
@@ -346,7 +346,7 @@ impl<const PLANT: usize> Fleet<PLANT> {
                     marked & !lifted
                 ));
             }
-            if replica.standing == DocumentState::Current && replica.member.digest() != document.digest() {
+            if replica.document_state == DocumentState::Current && replica.member.digest() != document.digest() {
                 return Err(format!("{:?} is current, but differs from {document:?}", replica.member));
             }
         }
@@ -551,7 +551,7 @@ impl<const PLANT: usize> World for Fleet<PLANT> {
 }
 
 #[test]
-fn a_fleet_keeps_to_its_promises() {
+fn a_simulated_fleet_keeps_all_its_guarantees() {
     let schedules = if std::env::var_os("ROBOTSD_LONG").is_some() { SCHEDULES } else { SCHEDULES / 20 };
     simulate::<Fleet<0>>(steps(schedules * LENGTH as u64), LENGTH).expect_none("fleet");
 }

@@ -33,7 +33,7 @@ fn combined(record: &AccessRecord, privacy: LogPrivacy) -> String {
 }
 
 #[test]
-fn the_combined_format_is_what_analysers_read_and_keeps_no_secret() {
+fn the_combined_format_escapes_fields_and_redacts_private_data_by_default() {
     let id = RequestId::new(1, 2);
     let want = format!(
         "192.0.2.0 - - [09/Sep/2001:01:46:40 +0000] \"GET /find?q=\\xE2\\x80\\xA6 HTTP/1.1\" 403 42 \
@@ -45,7 +45,7 @@ fn the_combined_format_is_what_analysers_read_and_keeps_no_secret() {
 }
 
 #[test]
-fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
+fn missing_values_are_dashes_and_a_client_that_disconnects_gets_499() {
     let nothing =
         AccessRecord { referer: None, user_agent: None, notes: Vec::new(), status: None, sent: 0, ..record() };
     let line = combined(&nothing, LogPrivacy { address: AddressLogging::Drop, ..LogPrivacy::default() });
@@ -54,7 +54,7 @@ fn what_is_not_there_is_a_dash_and_a_client_that_left_a_499() {
 }
 
 #[test]
-fn json_is_one_object_a_line() {
+fn a_json_record_is_one_object_on_one_line() {
     let mut out = Vec::new();
     write_json(&record(), LogPrivacy::default(), &mut out);
     let line = String::from_utf8(out).expect("UTF-8");
@@ -79,7 +79,7 @@ fn json_is_one_object_a_line() {
 }
 
 #[test]
-fn a_log_that_was_moved_away_is_opened_anew() {
+fn a_reopened_log_is_a_new_file_if_the_old_file_was_moved() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("access.log");
     let settings = AccessSettings { format: AccessFormat::Combined, path: Some(path.clone()) };
@@ -115,7 +115,7 @@ fn a_record_after_a_restart_does_not_continue_a_cut_line() {
 }
 
 #[test]
-fn a_log_that_cannot_be_opened_says_so() {
+fn the_error_for_a_log_that_cannot_be_opened_contains_its_path() {
     let settings = AccessSettings { format: AccessFormat::Json, path: Some("/no/such/folder/log".into()) };
     let error = AccessLog::start(&settings, LogPrivacy::default(), Log::start(crate::config::LogFormat::Json));
     assert!(error.is_err_and(|error| error.starts_with("/no/such/folder/log: the access log cannot be opened: ")));

@@ -35,18 +35,18 @@ impl Predecessor {
         let Some(process) = named.filter(|process| *process == std::os::unix::process::parent_id()) else {
             return Ok(None);
         };
-        let cut_off = |why: &str| {
+        let receive_error = |why: &str| {
             format!("the sockets of process {process}, which this process replaces, were not received: {why}")
         };
-        let end = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| cut_off(&error.to_string()))?;
+        let end = std::io::stdin().as_fd().try_clone_to_owned().map_err(|error| receive_error(&error.to_string()))?;
         let channel = UpgradeChannel::of(end);
         let mut sockets = Vec::new();
         loop {
-            match channel.receive().map_err(|error| cut_off(&error.to_string()))? {
+            match channel.receive().map_err(|error| receive_error(&error.to_string()))? {
                 Some((UpgradeMessage::Socket { place }, Some(socket))) => sockets.push((place, socket)),
                 Some((UpgradeMessage::Start, _)) => return Ok(Some((Self { channel, process }, sockets))),
                 Some(_) => {}
-                None => return Err(cut_off("the new process has ended")),
+                None => return Err(receive_error("the new process has ended")),
             }
         }
     }
@@ -67,12 +67,12 @@ impl Predecessor {
         }
     }
 
-    pub(in crate::serve) fn serves(&self, summary: &str) {
+    pub(in crate::serve) fn report_serving(&self, summary: &str) {
         // Sending fails only if the old process has ended.
         let _ = self.channel.send(&UpgradeMessage::Serves { summary: summary.to_owned() }, None);
     }
 
-    pub(in crate::serve) fn failed(&self, why: &str) {
+    pub(in crate::serve) fn report_failure(&self, why: &str) {
         let _ = self.channel.send(&UpgradeMessage::failed(why), None);
     }
 }
@@ -87,19 +87,19 @@ const END: Duration = Duration::from_millis(500);
 pub(in crate::serve) struct Successor {
     child: Child,
     channel: UpgradeChannel,
-    said: mpsc::UnboundedReceiver<UpgradeMessage>,
+    messages: mpsc::UnboundedReceiver<UpgradeMessage>,
     /// Maximum time between two messages of the new process, and the deadline for the next message.
-    patience: Duration,
+    message_timeout: Duration,
     deadline: Instant,
     /// Reason why the upgrade failed; set while the new process is being ended.
     failure: Option<String>,
-    serves: bool,
+    is_serving: bool,
 }
 
 impl Successor {
     /// Starts the program with the same path and arguments as this process, and hands over the
     /// sockets.
-    pub(in crate::serve) fn start(sockets: HandedSockets, patience: Duration) -> Result<Self, String> {
+    pub(in crate::serve) fn start(sockets: HandedSockets, message_timeout: Duration) -> Result<Self, String> {
         if cfg!(not(target_os = "linux")) {
             return Err("upgrades in place are only supported on Linux: restart robotsd instead".to_owned());
         }
@@ -127,15 +127,15 @@ impl Successor {
         // The command holds a duplicate of the new process's end of the channel. The command is
         // dropped, so that the channel closes when the new process ends.
         drop(command);
-        let (say, said) = mpsc::unbounded_channel();
+        let (say, messages) = mpsc::unbounded_channel();
         let thread = channel.try_clone().and_then(|channel| {
             // A separate thread uses the channel, because sending blocks if the new process does
             // not read its messages, and the control thread must not block.
-            let converse = move || converse(&channel, sockets, &say);
-            std::thread::Builder::new().name("upgrade".into()).spawn(converse)
+            let exchange_messages = move || exchange_messages(&channel, sockets, &say);
+            std::thread::Builder::new().name("upgrade".into()).spawn(exchange_messages)
         });
-        let deadline = Instant::now() + patience;
-        let successor = Self { child, channel, said, patience, deadline, failure: None, serves: false };
+        let deadline = Instant::now() + message_timeout;
+        let successor = Self { child, channel, messages, message_timeout, deadline, failure: None, is_serving: false };
         thread.map_err(cannot)?;
         Ok(successor)
     }
@@ -145,7 +145,7 @@ impl Successor {
     }
 
     pub(in crate::serve) fn take(&mut self) {
-        self.deadline = Instant::now() + self.patience;
+        self.deadline = Instant::now() + self.message_timeout;
         // Sending fails only if the new process has ended, and `next` will report this.
         let _ = self.channel.send(&UpgradeMessage::Take, None);
     }
@@ -166,10 +166,10 @@ impl Successor {
 
     pub(in crate::serve) async fn next(&mut self) -> SuccessorEvent {
         while self.failure.is_none() {
-            let why = match timeout_at(self.deadline, self.said.recv()).await {
+            let why = match timeout_at(self.deadline, self.messages.recv()).await {
                 Ok(Some(UpgradeMessage::Prepared)) => return SuccessorEvent::Prepared,
                 Ok(Some(UpgradeMessage::Serves { summary })) => {
-                    self.serves = true;
+                    self.is_serving = true;
                     return SuccessorEvent::Serves(summary);
                 }
                 Ok(Some(UpgradeMessage::Failed { why })) => why,
@@ -179,7 +179,7 @@ impl Successor {
                     let _ = self.child.kill();
                     format!(
                         "the new process was killed, because it could not serve within {seconds} s",
-                        seconds = self.patience.as_secs_f64()
+                        seconds = self.message_timeout.as_secs_f64()
                     )
                 }
             };
@@ -210,14 +210,14 @@ impl Successor {
 
 impl Drop for Successor {
     fn drop(&mut self) {
-        if !self.serves {
+        if !self.is_serving {
             self.stop();
         }
     }
 }
 
 /// Sends the sockets to the new process, and then forwards its messages until it serves or ends.
-fn converse(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
+fn exchange_messages(channel: &UpgradeChannel, sockets: HandedSockets, say: &mpsc::UnboundedSender<UpgradeMessage>) {
     for (place, socket) in sockets {
         if channel.send(&UpgradeMessage::Socket { place }, Some(socket.as_fd())).is_err() {
             return;

@@ -114,8 +114,8 @@ impl Http2ClientConnection {
             .await?;
         let (released, is_released) = oneshot::channel();
         if let Some(ping) = connection.ping_pong() {
-            let death = death(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
-            tokio::spawn(drive(connection, death, is_released, limits.connect));
+            let ping_timeout = ping_timeout(ping, Arc::clone(&activity), Arc::clone(&doubt), limits.connect);
+            tokio::spawn(drive(connection, ping_timeout, is_released, limits.connect));
         }
         Ok(Self {
             sender,
@@ -211,7 +211,7 @@ impl Http2ClientConnection {
 /// waits at most `patience` for a clean shutdown.
 async fn drive(
     connection: client::Connection<GuardedSocket, Bytes>,
-    death: impl Future<Output = ()>,
+    ping_timeout: impl Future<Output = ()>,
     released: oneshot::Receiver<()>,
     patience: Duration,
 ) {
@@ -223,7 +223,7 @@ async fn drive(
         biased;
         // The error is ignored, because h2 also reports it to the requests of the connection.
         _ = connection => {}
-        () = death => {}
+        () = ping_timeout => {}
         () = left => {}
     }
 }
@@ -274,7 +274,7 @@ impl Doubt {
 
 /// Sends a PING if a request raises the suspicion, or if the server has been silent for [`QUIET`].
 /// Completes if a PING is not answered within `patience`, or when the connection has ended.
-async fn death(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
+async fn ping_timeout(mut ping: PingPong, activity: Arc<ConnectionActivity>, doubt: Arc<Doubt>, patience: Duration) {
     // Time of the last PING, and the number of DATA and HEADERS frames received before the PING.
     let mut last: Option<(Instant, usize)> = None;
     loop {
@@ -345,7 +345,7 @@ impl AsyncRead for GuardedSocket {
         ready!(Pin::new(&mut this.socket).poll_read(cx, buffer))?;
         this.activity.note_bytes();
         let mut is_flooded = false;
-        this.received.pass(&buffer.filled()[before..], |frame| {
+        this.received.inspect(&buffer.filled()[before..], |frame| {
             this.activity.note_received(frame);
             is_flooded |= !this.budget.received(frame, Instant::now);
         });
@@ -374,7 +374,7 @@ impl AsyncWrite for GuardedSocket {
             left -= bytes.len();
             let preface = this.preface.min(bytes.len());
             this.preface -= preface;
-            this.sent.pass(&bytes[preface..], |frame| {
+            this.sent.inspect(&bytes[preface..], |frame| {
                 this.budget.sent(frame);
                 this.activity.note_sent(frame);
             });

@@ -89,7 +89,10 @@ impl Http2Pool {
 
     /// Returns a slot like [`slot_since`](Self::slot_since). If no stream is free, but the stream
     /// limit of a connection is not known yet, waits for the limit and tries again.
-    pub(in crate::upstream) async fn settled_slot_since(self: &Arc<Self>, since: Option<Instant>) -> Option<Http2Slot> {
+    pub(in crate::upstream) async fn wait_for_slot_since(
+        self: &Arc<Self>,
+        since: Option<Instant>,
+    ) -> Option<Http2Slot> {
         loop {
             if let Some(slot) = self.slot_since(since) {
                 return Some(slot);
@@ -104,10 +107,10 @@ impl Http2Pool {
 
     /// Reports whether a new connection uses HTTP/2. `versions` are the versions that were offered
     /// in the connection's handshake.
-    pub(in crate::upstream) fn agrees(&self, socket: &Socket, versions: HttpVersions) -> bool {
-        let agrees = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
-        self.has_refused.set(!agrees);
-        agrees
+    pub(in crate::upstream) fn uses_http2(&self, socket: &Socket, versions: HttpVersions) -> bool {
+        let uses_http2 = versions == HttpVersions::Http2 || socket.protocol() == Some(b"h2");
+        self.has_refused.set(!uses_http2);
+        uses_http2
     }
 
     pub(in crate::upstream) async fn open(
@@ -135,7 +138,7 @@ impl Http2Pool {
     }
 
     /// Closes one idle connection. Returns `None` if no connection is idle.
-    pub(in crate::upstream) fn give_up(&self) -> Option<()> {
+    pub(in crate::upstream) fn close_idle(&self) -> Option<()> {
         let mut connections = self.connections.lock();
         let at = connections.iter().position(|connection| connection.is_idle())?;
         let idle = connections.remove(at);
@@ -153,8 +156,8 @@ impl Http2Pool {
 
     /// Records that a connection has no more requests. Closes the connection unless the pool keeps
     /// idle connections.
-    fn rested(&self, connection: &Arc<Http2ClientConnection>) {
-        if self.keeps_idle && !self.demand.are_others_first() {
+    fn note_idle(&self, connection: &Arc<Http2ClientConnection>) {
+        if self.keeps_idle && !self.demand.should_yield_permit() {
             return;
         }
         self.connections.lock().retain(|other| !Arc::ptr_eq(other, connection));
@@ -179,8 +182,8 @@ impl Http2Slot {
 impl Drop for Http2Slot {
     fn drop(&mut self) {
         if self.connection.leave() {
-            self.pool.rested(&self.connection);
+            self.pool.note_idle(&self.connection);
         }
-        self.pool.demand.has_returned();
+        self.pool.demand.notify_waiting_request();
     }
 }

@@ -92,7 +92,7 @@ impl RequestUpload {
             if self.has_response_moved.take() {
                 // A part of the response also counts as progress of the upload: the exchange has
                 // stalled only if neither direction makes progress.
-                self.body.has_moved();
+                self.body.note_progress();
             }
             let polled = match self.next.take() {
                 Some(next) => Poll::Ready(next),
@@ -162,12 +162,12 @@ impl RequestUpload {
         if self.stream.send_data(piece, is_last).is_err() {
             return Poll::Ready(Some(UploadEnd::Unwanted));
         }
-        self.progress.note_taken_at(Instant::now());
+        self.progress.note_accepted_at(Instant::now());
         Poll::Ready(is_last.then_some(UploadEnd::Complete))
     }
 
     fn end(&mut self, send: impl FnOnce(&mut SendStream<Bytes>) -> Result<(), h2::Error>) -> Poll<UploadEnd> {
-        self.progress.note_taken_at(Instant::now());
+        self.progress.note_accepted_at(Instant::now());
         self.progress.awaits_client.set(false);
         Poll::Ready(if send(&mut self.stream).is_ok() { UploadEnd::Complete } else { UploadEnd::Unwanted })
     }
@@ -193,7 +193,7 @@ impl RequestUpload {
 
 impl UploadTask {
     /// Returns the time when the server last accepted bytes, or `None` if the upload has ended.
-    pub(super) fn last_taken(&self) -> Option<Instant> {
-        (!self.task.is_finished()).then(|| self.progress.last_taken())
+    pub(super) fn last_accepted(&self) -> Option<Instant> {
+        (!self.task.is_finished()).then(|| self.progress.last_accepted())
     }
 }

@@ -155,7 +155,7 @@ impl Http2Body {
     /// Fails the body if neither direction has made progress for `idle`.
     fn poll_idle<T>(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let moved = *self.moved.get_or_insert_with(Instant::now);
-        let sent = self.upload.as_ref().and_then(UploadTask::last_taken);
+        let sent = self.upload.as_ref().and_then(UploadTask::last_accepted);
         let due = sent.map_or(moved, |sent| sent.max(moved)) + self.idle;
         let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
         ready!(poll_due(timer.as_mut(), cx, |_| due));

@@ -59,7 +59,7 @@ impl Http2Slot {
             RequestUpload::new(body.with_trailers(), stream)
         });
         let progress = upload.as_ref().map(|upload| Arc::clone(&upload.progress));
-        match head_of(response, &mut upload, &relay, limits).await {
+        match wait_for_head(response, &mut upload, &relay, limits).await {
             Ok(response) => {
                 self.connection.answered();
                 accept(response, upload, is_head, limits)
@@ -80,7 +80,7 @@ impl Http2Slot {
 }
 
 /// Sends the body of the request while waiting for the head of the response.
-async fn head_of(
+async fn wait_for_head(
     mut response: ResponseFuture,
     upload: &mut Option<RequestUpload>,
     relay: &InterimRelay,
@@ -103,12 +103,12 @@ async fn head_of(
         }
         // As on HTTP/1.1, the time limit restarts whenever the server accepts a part of the
         // request, and does not apply while the upload waits for the client.
-        let last_taken = |now| match &progress {
+        let last_accepted = |now| match &progress {
             Some(progress) if is_sending && progress.awaits_client.is_set() => now,
-            Some(progress) => progress.last_taken(),
+            Some(progress) => progress.last_accepted(),
             None => sent,
         };
-        poll_due(timer.as_mut(), cx, |now| last_taken(now) + limits.response_header).map(|()| Err(NoResponse::Late))
+        poll_due(timer.as_mut(), cx, |now| last_accepted(now) + limits.response_header).map(|()| Err(NoResponse::Late))
     })
     .await
     .inspect(|_| {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_says_its_host_once_and_nothing_of_a_connection() {
+    fn an_http_2_request_has_its_host_in_the_uri_and_no_connection_fields() {
         let mut request = Request::new(RequestBody::empty());
         *request.uri_mut() = Uri::from_static("/a%2Fb?c=%20");
         for (name, value) in [

@@ -43,7 +43,7 @@ fn by((address, connection): (u64, u64)) -> ClientKey {
 }
 
 #[test]
-fn who_waits_within_its_share_counts_among_the_clients() {
+fn a_waiting_client_reduces_the_share_of_the_others() {
     let mut site = Site::new();
     let _open: Vec<_> = (1..16).map(|at| site.open((1, 1 + at % 4), None)).collect();
     // If five clients share 16 connections, each share is three. With four clients, each share is
@@ -57,7 +57,7 @@ fn who_waits_within_its_share_counts_among_the_clients() {
 }
 
 #[test]
-fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
+fn the_longest_stalled_transfer_of_a_client_beyond_its_share_is_aborted_first() {
     let mut site = Site::new();
     // The client that has stalled for longest is within its share.
     site.open((2, 2), Some(9));
@@ -66,13 +66,13 @@ fn of_those_beyond_their_share_the_one_that_has_stalled_for_longest_goes() {
     site.open((1, 1), None);
     assert!(Arc::ptr_eq(&site.victim((3, 3)).unwrap(), &longest));
     // A transfer cannot be aborted twice.
-    assert!(longest.give_up(longest.stalled().unwrap()));
+    assert!(longest.abort_transfer(longest.stalled().unwrap()));
     let next = site.victim((3, 3)).unwrap().stalled().unwrap();
-    assert_eq!(next.lasts(NOW), Duration::from_secs(2));
+    assert_eq!(next.duration(NOW), Duration::from_secs(2));
 }
 
 #[test]
-fn who_is_beyond_by_address_and_by_connection_goes_first() {
+fn a_client_that_exceeds_its_share_by_address_and_by_connection_is_aborted_first() {
     let mut site = Site::new();
     site.open((2, 2), Some(4));
     let both = [site.open((1, 1), Some(3)), site.open((1, 1), Some(2))];
@@ -82,7 +82,7 @@ fn who_is_beyond_by_address_and_by_connection_goes_first() {
 }
 
 #[test]
-fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
+fn a_client_that_moves_data_or_has_just_stalled_keeps_its_connection() {
     let mut site = Site::new();
     for stalled in [None, Some(0), None] {
         site.open((1, 1), stalled);
@@ -94,7 +94,7 @@ fn who_moves_or_has_only_just_stalled_keeps_its_connection() {
 }
 
 #[test]
-fn where_all_have_the_same_it_takes_longer() {
+fn a_client_within_an_equal_share_is_aborted_only_after_a_longer_stall() {
     let mut site = Site::new();
     site.open((1, 1), Some(4));
     let long = site.open((2, 2), Some(6));
@@ -104,7 +104,7 @@ fn where_all_have_the_same_it_takes_longer() {
 }
 
 #[test]
-fn tunnels_go_only_where_their_address_has_more_than_its_share() {
+fn a_tunnel_is_aborted_only_if_its_address_exceeds_its_share() {
     let mut site = Site::new();
     let tunnels = [(1, 1), (1, 2), (1, 3), (2, 4)].map(|client| {
         let tunnel = site.open(client, None);
@@ -118,7 +118,7 @@ fn tunnels_go_only_where_their_address_has_more_than_its_share() {
 }
 
 #[test]
-fn an_idle_connection_is_waited_for() {
+fn no_transfer_is_aborted_while_a_connection_is_idle() {
     let mut site = Site::new();
     site.open((1, 1), Some(9));
     site.open((1, 1), Some(9)).rest();
@@ -126,7 +126,7 @@ fn an_idle_connection_is_waited_for() {
 }
 
 #[test]
-fn a_request_stands_by_what_its_client_has_and_waits_for() {
+fn open_and_awaited_connections_count_towards_the_share_of_a_client() {
     let mut site = Site::new();
     for _ in 0..6 {
         site.open((1, 1), None);
@@ -147,7 +147,7 @@ fn a_request_stands_by_what_its_client_has_and_waits_for() {
 }
 
 #[test]
-fn a_connection_that_many_clients_share_is_no_client() {
+fn clients_that_share_a_connection_are_counted_by_address_only() {
     let mut site = Site::new();
     for address in [1, 1, 1, 2] {
         site.open((address, 0), None);

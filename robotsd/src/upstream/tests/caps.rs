@@ -14,7 +14,7 @@ fn one_each(limits: &mut UpstreamLimits) {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_given_up_for_another_worker() {
+async fn an_idle_connection_is_closed_for_a_request_of_another_worker() {
     let origin = Origin::always(OK);
     let (origins, _) = limited(&origin, |limits| {
         limits.connections = NonZeroUsize::MIN;
@@ -30,7 +30,7 @@ async fn an_idle_connection_is_given_up_for_another_worker() {
 }
 
 #[tokio::test]
-async fn who_waits_gets_the_connection_that_comes_back() {
+async fn a_waiting_request_gets_the_connection_that_becomes_free() {
     let release = shared::<Notify>();
     let (sender, mut asked) = reporting();
     let origin = Origin::start(move |_, mut peer| async move {
@@ -72,7 +72,7 @@ async fn many_requests_of_several_workers_share_few_connections() {
 }
 
 #[tokio::test]
-async fn a_server_has_its_own_bound() {
+async fn each_server_has_its_own_connection_limit() {
     let unfinished = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab";
     let (a, b) = (Origin::saying(unfinished), Origin::saying(unfinished));
     let (upstream, events) = watched_in(HttpVersions::Http1, [a.address, b.address], |limits| {
@@ -95,7 +95,7 @@ async fn a_server_has_its_own_bound() {
 }
 
 #[tokio::test]
-async fn a_tunnel_takes_its_place_until_it_ends() {
+async fn a_tunnel_occupies_a_connection_slot_until_the_tunnel_ends() {
     let origin = Origin::start(|_, mut peer| async move {
         let head = peer.until(b"\r\n\r\n").await;
         if head.contains("upgrade: websocket") {
@@ -116,7 +116,7 @@ async fn a_tunnel_takes_its_place_until_it_ends() {
 }
 
 #[tokio::test]
-async fn a_request_sent_again_gets_room_for_a_connection_of_its_own() {
+async fn a_repeated_request_gets_its_own_connection_in_place_of_an_idle_one() {
     let (dying, _) = dying("");
     let other = Origin::always(OK);
     let (upstream, _) = watched_in(HttpVersions::Http1, [dying.address, other.address], one_each);

@@ -107,7 +107,7 @@ pub(super) async fn are_quick(upstream: &Upstream, requests: usize) {
 }
 
 #[tokio::test]
-async fn a_request_is_said_as_http_2_says_it() {
+async fn a_request_is_converted_to_http_2_with_its_target_and_fields() {
     let origin = Http2Origin::start(|request, respond| async move {
         let (head, _) = request.into_parts();
         let fields: Vec<_> = head.headers.keys().map(|name| name.as_str().to_owned()).collect();
@@ -129,7 +129,7 @@ async fn a_request_is_said_as_http_2_says_it() {
 }
 
 #[tokio::test]
-async fn requests_share_a_connection_and_a_full_one_gets_another() {
+async fn requests_share_a_connection_and_another_opens_when_all_streams_are_used() {
     let (sender, mut came) = mpsc::unbounded_channel();
     let go = shared::<Notify>();
     let origin = Http2Origin::with(
@@ -160,7 +160,7 @@ async fn requests_share_a_connection_and_a_full_one_gets_another() {
 }
 
 #[tokio::test]
-async fn a_burst_makes_one_connection() {
+async fn a_burst_of_requests_opens_one_connection() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = origin.upstream();
     assert_eq!(ended(burst(&upstream, "GET")).await, [200; 50]);
@@ -183,7 +183,7 @@ fn origin_of_one_stream() -> (Origin, mpsc::UnboundedReceiver<Respond>) {
 }
 
 #[tokio::test]
-async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
+async fn requests_wait_for_a_stream_once_the_connection_limit_is_reached() {
     let (origin, mut came) = origin_of_one_stream();
     let upstream = origin.upstream_with(few(1, Duration::from_secs(10)));
     let first = asking(&upstream, "GET");
@@ -197,7 +197,7 @@ async fn beyond_the_limit_of_connections_requests_wait_for_a_stream() {
 }
 
 #[tokio::test]
-async fn a_request_that_no_stream_comes_free_for_is_told_so() {
+async fn a_request_gets_503_if_no_stream_becomes_free_in_time() {
     let (origin, mut came) = origin_of_one_stream();
     let upstream = origin.upstream_with(few(1, MOMENT));
     // The client learns the server's SETTINGS during the first exchange.
@@ -213,7 +213,7 @@ async fn a_request_that_no_stream_comes_free_for_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_goodbye_is_honoured_and_nothing_is_lost() {
+async fn a_goaway_frame_moves_new_requests_to_another_connection_and_loses_none() {
     let (sender, mut came) = mpsc::unbounded_channel();
     let origin = Http2Origin::start(move |_, respond| {
         sender.send(respond).unwrap();
@@ -237,7 +237,7 @@ async fn a_goodbye_is_honoured_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn a_refused_request_is_sent_once_more_whatever_it_is() {
+async fn a_request_on_a_refused_stream_is_repeated_once_whatever_its_method() {
     let seen = shared::<AtomicUsize>();
     let origin = Http2Origin::start(move |request, mut respond| {
         let number = seen.fetch_add(1, Ordering::SeqCst);
@@ -264,7 +264,7 @@ async fn a_refused_request_is_sent_once_more_whatever_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_server_has_looked_at_is_not_sent_again() {
+async fn a_request_that_the_server_may_have_processed_is_not_repeated() {
     for reason in [Reason::INTERNAL_ERROR, Reason::CANCEL, Reason::NO_ERROR] {
         let seen = shared::<AtomicUsize>();
         let origin = Http2Origin::start(move |_, mut respond| {
@@ -278,7 +278,7 @@ async fn what_a_server_has_looked_at_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_out_is_told_from_one_that_answers() {
+async fn an_unreachable_server_is_skipped_and_an_http_1_server_is_reported() {
     let (_gone, gone) = refusing();
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "ok") });
     let upstream = upstream_to([gone, origin.address], |_| {});
@@ -316,7 +316,7 @@ fn dying() -> Origin {
 }
 
 #[tokio::test]
-async fn a_request_whose_connection_broke_is_sent_again_where_that_cannot_do_harm() {
+async fn an_idempotent_request_is_repeated_after_its_connection_breaks_and_a_post_is_not() {
     let origin = dying();
     let upstream = origin.upstream();
     assert_eq!(statuses(&upstream, ["GET"; 2]).await, [200; 2]);

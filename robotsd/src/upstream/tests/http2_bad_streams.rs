@@ -97,7 +97,7 @@ fn large_head(fields: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_response_that_is_wrong_ends_no_other() {
+async fn an_invalid_response_resets_only_its_own_stream() {
     let lengths = [field("content-length", "2"), field("content-length", "3")].concat();
     // These heads would have another meaning on HTTP/1.1, or are invalid.
     let heads: Vec<(&str, Vec<u8>)> = vec![

@@ -36,7 +36,7 @@ fn scripted(script: impl Fn(usize, &RawFrame) -> Vec<u8> + Send + Sync + 'static
 }
 
 #[tokio::test]
-async fn clients_that_cancel_end_no_stream_of_others() {
+async fn cancelled_requests_do_not_end_streams_of_other_clients() {
     let cancelled = shared::<AtomicUsize>();
     let origin = scripted(move |_, received| match received.kind {
         HEADERS => {
@@ -69,7 +69,7 @@ async fn clients_that_cancel_end_no_stream_of_others() {
 }
 
 #[tokio::test]
-async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
+async fn many_small_unread_data_frames_do_not_end_streams_of_other_clients() {
     const WINDOW: usize = 16 * 1024;
     let (origin, sent) = endless(bytes::Bytes::from_static(&[0; 20]));
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = WINDOW);
@@ -88,7 +88,7 @@ async fn small_pieces_that_a_client_does_not_read_end_no_stream_of_others() {
 }
 
 #[tokio::test]
-async fn empty_pieces_of_many_responses_end_no_stream() {
+async fn empty_data_frames_of_many_responses_end_no_stream() {
     let origin = scripted(move |_, received| match received.kind {
         HEADERS => {
             let stream = received.stream;
@@ -144,7 +144,7 @@ async fn ask_for_bad(upstream: &Upstream) -> u16 {
 }
 
 #[tokio::test]
-async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others() {
+async fn get_and_head_requests_survive_a_response_that_ends_their_connection() {
     let came = shared::<Came>();
     // On the first connection, only the first request is answered.
     let origin = injectable(came, |connection, received| connection == 0 && received.stream > 1);
@@ -167,7 +167,7 @@ async fn a_response_that_ends_the_connection_ends_no_get_and_no_head_of_others()
 }
 
 #[tokio::test]
-async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
+async fn each_connection_carries_one_request_for_a_minute_after_an_invalid_response() {
     let came = shared::<Came>();
     let is_post = |_, received: &RawFrame| received.payload.starts_with(&[POST]);
     let upstream = injectable(came, is_post).upstream();
@@ -198,7 +198,7 @@ async fn for_a_minute_after_such_a_response_each_connection_has_one_request() {
 }
 
 #[tokio::test]
-async fn a_body_that_ends_with_the_connection_separates_requests_too() {
+async fn requests_get_separate_connections_after_a_response_body_breaks_the_connection() {
     let origin = scripted(|_, received| match received.kind {
         HEADERS => {
             let head = frame(HEADERS, END_HEADERS, received.stream, STATUS);
@@ -224,7 +224,7 @@ async fn a_get_whose_response_cannot_be_read_is_sent_to_another_server() {
 }
 
 #[tokio::test]
-async fn a_burst_on_a_cold_connection_keeps_to_what_the_server_takes() {
+async fn a_burst_on_a_new_connection_respects_the_stream_limit_of_the_server() {
     let origin = Http2Origin::with(
         |builder| {
             builder.max_concurrent_streams(2);
@@ -271,7 +271,7 @@ async fn a_request_is_sent_at_most_twice() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
+async fn a_connection_that_breaks_before_a_response_counts_as_one_failure() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.send(frame(SETTINGS, 0, 0, &[])).await;
         // The server reads the preface, SETTINGS, the acknowledgement of its own SETTINGS, and then
@@ -285,7 +285,7 @@ async fn a_connection_that_breaks_before_an_answer_is_one_failure() {
 }
 
 #[tokio::test]
-async fn a_server_that_speaks_no_http_2_is_put_out() {
+async fn a_server_without_http_2_support_is_ejected() {
     let origin = Origin::start(|_, mut peer| async move {
         peer.bytes(24).await;
         peer.try_send("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n").await;
@@ -297,7 +297,7 @@ async fn a_server_that_speaks_no_http_2_is_put_out() {
 }
 
 #[tokio::test]
-async fn a_server_that_sends_nothing_gets_one_ping() {
+async fn a_silent_server_gets_one_ping_per_connection() {
     let pings = shared::<Mutex<HashMap<usize, usize>>>();
     let origin = scripted(move |connection, received| {
         if received.kind == PING && received.flags & ACK == 0 {

@@ -38,7 +38,7 @@ async fn through(bytes: Vec<u8>) -> (u16, Option<String>) {
 }
 
 #[tokio::test]
-async fn a_good_response_is_one() {
+async fn a_valid_http_2_response_is_passed_on() {
     let bytes = [headers(0, &[STATUS, &field("content-length", "2")]), frame(0, END_STREAM, 1, b"ok")].concat();
     assert_eq!(through(bytes).await, (200, Some("ok".to_owned())));
     // The response after the interim response is the response to the request.
@@ -52,7 +52,7 @@ async fn a_good_response_is_one() {
 /// Further heads are tested in `http2_bad_streams`, with their effects on the stream and the
 /// connection.
 #[tokio::test]
-async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
+async fn a_response_head_that_http_1_1_would_read_differently_is_rejected() {
     let switch = [headers(0, &[&field(":status", "101")]), headers(END_STREAM, &[STATUS])].concat();
     assert_eq!(through(switch).await.0, 502);
     let without_body = headers(END_STREAM, &[STATUS, &field("content-length", "5")]);
@@ -60,7 +60,7 @@ async fn a_head_that_would_be_another_one_on_http_1_1_is_refused() {
 }
 
 #[tokio::test]
-async fn floods_end_the_connection_and_not_the_process() {
+async fn floods_of_frames_end_the_connection_and_not_the_process() {
     let interim = headers(0, &[&field(":status", "103")]).repeat(10_000);
     assert_eq!(through(interim).await.0, 502);
     let large: Vec<Vec<u8>> = (0..4000).map(|at| field("x-a", &format!("{at:0>120}"))).collect();

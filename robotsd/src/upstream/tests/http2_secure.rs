@@ -55,7 +55,7 @@ async fn spoken(upstream: &Upstream) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn the_server_chooses_among_what_is_allowed() {
+async fn the_server_chooses_among_the_allowed_http_versions() {
     let authority = TestAuthority::new("ours");
     for (offered, versions, want) in [
         (&["h2", "http/1.1"][..], HttpVersions::Negotiated, "2"),
@@ -77,7 +77,7 @@ async fn the_server_chooses_among_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() {
+async fn a_server_that_offers_no_allowed_http_version_is_reported_and_ejected() {
     let authority = TestAuthority::new("ours");
     for (spoken_there, versions, want) in [
         (&["http/1.1"][..], HttpVersions::Http2, "does not offer HTTP/2, which http2 = true requires"),
@@ -98,7 +98,7 @@ async fn a_server_without_the_version_is_told_from_one_that_cannot_be_reached() 
 }
 
 #[tokio::test]
-async fn a_websocket_has_a_connection_of_http_1_1() {
+async fn a_websocket_uses_its_own_http_1_1_connection() {
     let authority = TestAuthority::new("ours");
     let (address, connections) = serve(&authority, &["h2", "http/1.1"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);
@@ -110,7 +110,7 @@ async fn a_websocket_has_a_connection_of_http_1_1() {
 }
 
 #[tokio::test]
-async fn a_websocket_that_finds_no_http_1_1_is_not_held_against_the_server() {
+async fn a_server_with_only_http_2_is_not_ejected_when_a_websocket_fails() {
     let authority = TestAuthority::new("ours");
     let (address, connections) = serve(&authority, &["h2"]);
     let (upstream, events) = upstream_to(address, &authority, HttpVersions::Negotiated);

@@ -50,7 +50,7 @@ fn echo() -> Origin {
 }
 
 #[tokio::test]
-async fn both_directions_stream_at_a_time_and_end_with_trailers() {
+async fn both_directions_stream_at_the_same_time_and_end_with_trailers() {
     let mut client = Http2Client::connect(proxy(echo().upstream())).await;
     let (response, mut stream) = client.begin(post().header("te", "trailers"), false).await;
     let response = soon(response).await.unwrap();
@@ -70,7 +70,7 @@ async fn both_directions_stream_at_a_time_and_end_with_trailers() {
 }
 
 #[tokio::test]
-async fn te_of_http_1_ends_here() {
+async fn the_te_field_of_an_http_1_request_is_not_forwarded() {
     let proxy = proxy(echo().upstream());
     let mut client = Http2Client::connect(proxy).await;
     let (response, mut stream) = client.begin(post(), false).await;
@@ -85,7 +85,7 @@ async fn te_of_http_1_ends_here() {
 }
 
 #[tokio::test]
-async fn a_response_may_be_trailers_alone() {
+async fn a_trailers_only_response_is_passed_on() {
     let origin = Http2Origin::start(|_, mut respond| async move {
         let response = Response::builder().header("grpc-status", "5").header("content-type", "application/grpc");
         respond.send_response(response.body(()).unwrap(), true).unwrap();
@@ -99,7 +99,7 @@ async fn a_response_may_be_trailers_alone() {
 }
 
 #[tokio::test]
-async fn large_bodies_go_through_both_windows() {
+async fn large_bodies_pass_through_both_flow_control_windows() {
     let large = Bytes::from((0..2 << 20).map(|at| (at / 7) as u8).collect::<Vec<_>>());
     let mut client = Http2Client::connect(proxy(echo().upstream())).await;
     let (response, mut stream) = client.begin(post(), false).await;
@@ -117,7 +117,7 @@ async fn large_bodies_go_through_both_windows() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
+async fn a_client_that_does_not_read_delays_only_its_own_stream() {
     let (origin, sent) = endless(Bytes::from(vec![0; 16 * 1024]));
     let upstream = origin.upstream_with(|limits| limits.buffer_bytes = 64 * 1024);
     let _held = unread(&upstream).await;
@@ -127,7 +127,7 @@ async fn a_client_that_does_not_read_holds_its_own_stream_up_and_no_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels_its_stream() {
+async fn a_request_that_the_client_cancels_is_cancelled_at_the_upstream() {
     let (sender, mut reasons) = reporting();
     let origin = Http2Origin::start(move |request, mut respond| async move {
         let answers = request.uri().path() == "/answered";
@@ -157,7 +157,7 @@ async fn a_client_that_leaves_cancels_its_stream() {
 }
 
 #[tokio::test]
-async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
+async fn a_complete_body_waits_for_the_end_of_its_stream_for_a_limited_time() {
     let (sender, mut ends) = reporting();
     let origin = Http2Origin::start(move |request, mut respond| async move {
         let patience = if request.uri().path() == "/late" { MOMENT } else { Duration::MAX };
@@ -197,7 +197,7 @@ async fn a_complete_body_waits_for_the_end_of_its_stream_and_not_for_ever() {
 }
 
 #[tokio::test]
-async fn a_response_before_the_end_of_the_request_is_the_response() {
+async fn a_response_that_arrives_before_the_request_ends_is_passed_on() {
     let origin = Http2Origin::start(|_, respond| async move { answer(respond, "enough") });
     let mut client = Http2Client::connect(proxy(origin.upstream())).await;
     let (response, mut stream) = client.begin(post(), false).await;
@@ -206,7 +206,7 @@ async fn a_response_before_the_end_of_the_request_is_the_response() {
 }
 
 #[tokio::test]
-async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bound() {
+async fn small_body_pieces_are_joined_and_a_bounded_part_is_kept_for_a_retry() {
     // If pieces of one byte were sent separately, the server would treat them as a flood.
     for (pieces, size, want) in [(200, 1, 200), (300, 200, 200), (80, 1024, 502)] {
         let seen = shared::<AtomicUsize>();
@@ -235,7 +235,7 @@ async fn small_pieces_are_joined_and_no_more_is_kept_for_sending_again_than_a_bo
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_never_complete() {
+async fn a_response_body_that_breaks_off_ends_with_an_error() {
     let go = shared::<Notify>();
     let origin = Http2Origin::start(move |_, mut respond| async move {
         let mut stream = respond.send_response(Response::new(()), false).unwrap();
@@ -250,7 +250,7 @@ async fn an_answer_that_breaks_off_is_never_complete() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
+async fn a_silent_server_times_out_and_its_connection_is_checked_with_a_ping() {
     let origin = Http2Origin::start(|request, respond| async move {
         if request.uri().path() == "/silent" {
             std::future::pending::<()>().await;
@@ -286,7 +286,7 @@ async fn a_silent_server_is_given_up_and_asked_whether_it_is_there() {
 }
 
 #[tokio::test]
-async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves() {
+async fn a_stalled_response_body_is_aborted_unless_the_request_body_moves() {
     let origin = Http2Origin::start(|request, mut respond| async move {
         let mut stream = respond.send_response(Response::new(()), false).unwrap();
         if request.uri().path() == "/listens" {
@@ -319,7 +319,7 @@ async fn a_body_that_stands_still_is_given_up_unless_the_other_direction_moves()
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_gets_a_status_of_grpc() {
+async fn a_grpc_call_without_a_response_gets_a_grpc_status() {
     let (_gone, gone) = refusing();
     let silent = Http2Origin::start(|_, respond| async move {
         let _held = respond;

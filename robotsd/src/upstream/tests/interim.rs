@@ -80,7 +80,7 @@ async fn check_http2(address: SocketAddr) {
 }
 
 #[tokio::test]
-async fn an_early_hint_comes_early() {
+async fn early_hints_reach_the_client_before_the_final_response() {
     let release = shared::<Notify>();
     let origin = Origin::start(move |_, mut peer| async move {
         loop {
@@ -101,7 +101,7 @@ async fn an_early_hint_comes_early() {
 }
 
 #[tokio::test]
-async fn of_many_interim_responses_the_first_are_passed_on() {
+async fn only_the_first_32_of_many_interim_responses_are_passed_on() {
     let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)));
     let origin_http2 = Http2Origin::start(|_, mut respond| async move {
         for _ in 0..100 {
@@ -122,7 +122,7 @@ async fn of_many_interim_responses_the_first_are_passed_on() {
 /// The interim response arrives shortly before the deadline. A second request with a deadline that
 /// is 1.5 times as long shows that the first request fails in time.
 #[tokio::test]
-async fn an_interim_response_does_not_put_the_deadline_off() {
+async fn an_interim_response_does_not_extend_the_deadline() {
     let deadline = 4 * MOMENT;
     let hinting = Origin::start(move |_, mut peer| async move {
         peer.message().await;
@@ -149,7 +149,7 @@ async fn an_interim_response_does_not_put_the_deadline_off() {
 }
 
 #[tokio::test]
-async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
+async fn endless_interim_responses_lead_to_502_and_extend_no_deadline() {
     let flood = || Origin::saying("HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100_000));
     let endless = Http2Origin::start(|_, mut respond| async move {
         while respond.send_informational(Response::builder().status(103).body(()).unwrap()).is_ok() {
@@ -189,7 +189,7 @@ async fn interim_responses_without_end_are_a_bad_gateway_and_no_delay() {
 }
 
 #[tokio::test]
-async fn a_websocket_may_come_after_them() {
+async fn a_websocket_may_start_after_interim_responses() {
     let switch = "HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\nhello";
     let origin = Origin::saying([HINTS, switch].concat());
     let mut client = Raw::sent(proxy(origin.upstream()), HANDSHAKE).await;

@@ -29,7 +29,7 @@ fn by_name(origin: &Origin, limits: UpstreamLimits, surroundings: &SharedResourc
 }
 
 #[tokio::test]
-async fn a_name_may_resolve_later() {
+async fn an_upstream_name_may_become_resolvable_after_the_start() {
     let origin = Origin::always(OK);
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     let (surroundings, _) = resolver(Duration::from_secs(600), answer);
@@ -49,7 +49,7 @@ async fn a_name_may_resolve_later() {
 }
 
 #[tokio::test]
-async fn the_last_good_answer_stays_and_a_new_one_is_taken_up() {
+async fn the_last_known_addresses_stay_in_use_until_a_lookup_returns_new_ones() {
     let origin = Origin::always(OK);
     let answer = shared::<Mutex<Option<Vec<IpAddr>>>>();
     *answer.lock() = Some(vec![HOME]);

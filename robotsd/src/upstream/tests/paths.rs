@@ -260,7 +260,7 @@ fn is_refused(heard: &[String]) -> bool {
 /// The fast path escapes some bytes in targets that hyper rejects. For these targets, the fast path
 /// must answer as hyper answers to the escaped form.
 #[tokio::test]
-async fn a_request_comes_to_the_same_either_way() {
+async fn the_fast_path_and_hyper_handle_requests_equally() {
     let front = front();
     let escaped_ones = shared::<AtomicUsize>();
     compare(requests(), |request| async move {
@@ -289,7 +289,7 @@ async fn a_request_comes_to_the_same_either_way() {
 /// path answers a preface with 400 and closes the connection, and the other path only closes the
 /// connection.
 #[tokio::test]
-async fn the_preface_of_http_2_comes_first_or_not_at_all() {
+async fn the_http_2_preface_is_rejected_after_the_start_of_a_connection() {
     let front = front();
     for way in [Way::Plain, Way::Hyper] {
         let heard = heard(front, way, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
@@ -399,7 +399,7 @@ const ANSWERS: &[&[u8]] = &[
 ];
 
 #[tokio::test]
-async fn an_answer_comes_to_the_same_either_way() {
+async fn the_fast_path_and_hyper_handle_responses_equally() {
     let ways = [("GET", false), ("GET", true), ("HEAD", false), ("HEAD", true)];
     let cases = ANSWERS.iter().flat_map(|answer| ways.map(|(method, closes)| (*answer, method, closes)));
     compare(cases, |(answer, method, then_closes)| async move {
@@ -423,7 +423,7 @@ async fn an_answer_comes_to_the_same_either_way() {
 /// If an upstream sends a body that it must not send, the body is never interpreted as the next
 /// response. This must hold even if the event loop has not yet been notified of the body's bytes.
 #[tokio::test]
-async fn a_body_after_a_response_without_one_belongs_to_no_request() {
+async fn a_body_after_a_head_response_is_not_read_as_the_next_response() {
     use std::io::{Read, Write};
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

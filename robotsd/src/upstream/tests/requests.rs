@@ -4,7 +4,7 @@
 use super::*;
 
 #[tokio::test]
-async fn the_target_arrives_as_it_came() {
+async fn the_upstream_gets_the_request_target_unchanged() {
     let (sender, mut heads) = reporting();
     let origin = Origin::start(move |_, mut peer| async move {
         sender.send(peer.until(b"\r\n\r\n").await).unwrap();
@@ -19,7 +19,7 @@ async fn the_target_arrives_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_releases_the_upstream() {
+async fn a_client_that_disconnects_closes_the_upstream_connection() {
     let (sender, closed) = oneshot::channel();
     let sender = parking_lot::Mutex::new(Some(sender));
     let begun = shared::<Notify>();
@@ -39,7 +39,7 @@ async fn a_client_that_leaves_releases_the_upstream() {
 }
 
 #[tokio::test]
-async fn request_bodies_keep_their_framing() {
+async fn request_bodies_with_a_length_and_chunked_bodies_reach_the_upstream() {
     let address = proxy(echo().upstream());
     let mut client = Raw::connect(address).await;
     for method in ["POST", "GET"] {
@@ -66,7 +66,7 @@ async fn bodies_larger_than_every_window_pass_through_http_2() {
 }
 
 #[tokio::test]
-async fn a_slow_upload_is_not_the_upstreams_fault() {
+async fn a_slow_upload_does_not_use_up_the_response_deadline() {
     let upstream = echo().upstream_with(|limits| limits.response_header = MOMENT);
     let proxy = proxy(upstream);
     let body = undisturbed(async || {
@@ -82,7 +82,7 @@ async fn a_slow_upload_is_not_the_upstreams_fault() {
 }
 
 #[tokio::test]
-async fn a_broken_request_body_is_the_clients_fault() {
+async fn a_malformed_request_body_is_answered_with_400() {
     let mut client = Raw::connect(proxy(echo().upstream())).await;
     let answer = client.ask("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").await;
     assert_eq!(answer.status(), 400);
@@ -90,7 +90,7 @@ async fn a_broken_request_body_is_the_clients_fault() {
 }
 
 #[tokio::test]
-async fn expectations_are_met_at_the_edge() {
+async fn expect_100_continue_is_answered_before_the_body_arrives() {
     let mut client = Raw::sent(
         proxy(echo().upstream()),
         "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",

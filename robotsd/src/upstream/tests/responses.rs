@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn an_answer_in_pieces_is_an_answer() {
+async fn a_response_that_arrives_in_pieces_is_passed_on_whole() {
     let body = "b".repeat(300 * 1024);
     let whole = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-A: 1\r\n\r\n{body}", body.len());
     // The response is cut in the status line, in a field, before the body, and within the body.
@@ -34,7 +34,7 @@ async fn an_answer_in_pieces_is_an_answer() {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_http_are_bad_gateways() {
+async fn invalid_http_responses_are_answered_with_502() {
     let flood = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(10_000);
     let big = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "x".repeat(600 * 1024));
     for answer in [
@@ -56,13 +56,13 @@ async fn answers_that_are_not_http_are_bad_gateways() {
 }
 
 #[tokio::test]
-async fn some_interim_responses_are_fine() {
+async fn a_hundred_interim_responses_before_the_response_are_accepted() {
     let origin = Origin::saying(format!("{}{OK}", "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100)));
     assert_eq!(status(&origin.upstream(), "GET").await, 200);
 }
 
 #[tokio::test]
-async fn a_response_has_one_framing() {
+async fn the_content_length_of_a_chunked_response_is_removed() {
     let origin = Origin::saying(
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
     );
@@ -72,7 +72,7 @@ async fn a_response_has_one_framing() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_does_not_answer_is_a_gateway_timeout() {
+async fn an_upstream_that_does_not_respond_in_time_leads_to_504() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nX-");
     let upstream = origin.upstream_with(|limits| limits.response_header = MOMENT);
     let asked = Instant::now();
@@ -81,7 +81,7 @@ async fn an_upstream_that_does_not_answer_is_a_gateway_timeout() {
 }
 
 #[tokio::test]
-async fn a_response_body_that_stands_still_ends() {
+async fn a_response_body_that_stalls_is_ended_with_an_error() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab");
     let upstream = origin.upstream_with(|limits| limits.body_idle = MOMENT);
     let answer = soon(upstream.forward(request("GET", "/"))).await;
@@ -91,7 +91,7 @@ async fn a_response_body_that_stands_still_ends() {
 }
 
 #[tokio::test]
-async fn a_cut_response_does_not_look_complete() {
+async fn a_truncated_response_is_never_passed_on_as_complete() {
     for answer in [
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab",
         "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
@@ -106,7 +106,7 @@ async fn a_cut_response_does_not_look_complete() {
 }
 
 #[tokio::test]
-async fn head_keeps_the_length_it_would_have() {
+async fn a_response_to_head_keeps_its_content_length() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 12345\r\n\r\n");
     let mut client =
         Raw::sent(proxy(origin.upstream()), "HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n").await;

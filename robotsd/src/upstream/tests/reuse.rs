@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn answers_of_every_form_share_a_connection() {
+async fn responses_of_every_framing_share_a_connection() {
     const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n3\r\ncde\r\n0\r\n\r\n";
     const LENGTH: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
     const INTERIM: &str = "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde";
@@ -28,7 +28,7 @@ async fn answers_of_every_form_share_a_connection() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     let origin = Origin::always(OK);
     let upstream = origin.upstream();
     assert_eq!(statuses(&upstream, ["GET", "POST", "HEAD"]).await, [200; 3]);
@@ -72,7 +72,7 @@ async fn a_request_that_is_sent_again_has_each_forwarded_field_once() {
 }
 
 #[tokio::test]
-async fn nothing_else_is_sent_again() {
+async fn post_and_patch_begun_responses_and_new_connections_prevent_a_retry() {
     // POST and PATCH are not repeated. A request whose response has begun is not repeated, either.
     for (method, then) in [("POST", ""), ("PATCH", ""), ("GET", "HTTP/1.1 2")] {
         let (origin, delivered) = dying(then);
@@ -98,7 +98,7 @@ async fn a_request_with_a_body_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
+async fn a_post_is_not_sent_on_a_connection_that_the_server_has_closed() {
     use std::io::{Read, Write};
     // The origin does not use the event loop, and the loop does not run between the end of the
     // connection and the next request. So only the kernel knows that the connection has ended.
@@ -130,7 +130,7 @@ async fn what_cannot_be_repeated_does_not_meet_a_closed_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_too_many_is_not_the_next_answer() {
+async fn a_surplus_response_is_not_used_for_the_next_request() {
     let origin = Origin::saying(format!("{OK}HTTP/1.1 200 OK\r\nX-Poison: 1\r\nContent-Length: 0\r\n\r\n"));
     let upstream = origin.upstream();
     for _ in 0..2 {
@@ -142,7 +142,7 @@ async fn an_answer_too_many_is_not_the_next_answer() {
 }
 
 #[tokio::test]
-async fn requests_beyond_the_limit_get_retry_after() {
+async fn requests_beyond_the_connection_limit_get_503_with_retry_after() {
     let origin = Origin::saying("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab");
     let upstream = origin.upstream_with(few(1, MOMENT));
     let first = soon(upstream.forward(request("GET", "/"))).await;
@@ -153,7 +153,7 @@ async fn requests_beyond_the_limit_get_retry_after() {
 }
 
 #[tokio::test]
-async fn idle_connections_are_swept() {
+async fn idle_connections_are_closed_after_the_timeout() {
     let (sender, mut closed) = reporting();
     let origin = Origin::start(move |_, mut peer| async move {
         peer.until(b"\r\n\r\n").await;

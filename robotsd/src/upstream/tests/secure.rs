@@ -85,7 +85,7 @@ fn upstream_to(url: String, authority: &TestAuthority, server_name: Option<&str>
 }
 
 #[tokio::test]
-async fn a_good_certificate_is_good_and_connections_are_used_again() {
+async fn a_valid_certificate_is_accepted_and_connections_are_reused() {
     let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("localhost", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://localhost:{}", address.port()), &authority, None);
@@ -100,7 +100,7 @@ async fn a_good_certificate_is_good_and_connections_are_used_again() {
 }
 
 #[tokio::test]
-async fn the_name_may_be_another_than_the_address() {
+async fn the_configured_tls_name_may_differ_from_the_upstream_address() {
     let authority = TestAuthority::new("ours");
     let (address, seen) = serve(authority.server("app.internal", |_| {}), OK, Then::Wait);
     let (upstream, events) = upstream_to(format!("https://{address}"), &authority, Some("app.internal"));
@@ -109,7 +109,7 @@ async fn the_name_may_be_another_than_the_address() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
+async fn certificate_problems_are_logged_and_not_shown_to_the_client() {
     let (authority, other) = (TestAuthority::new("ours"), TestAuthority::new("another"));
     let expired = |params: &mut CertificateParams| params.not_after = date_time_ymd(2001, 1, 1);
     let early = |params: &mut CertificateParams| params.not_before = date_time_ymd(4000, 1, 1);
@@ -134,7 +134,7 @@ async fn what_is_wrong_with_a_certificate_is_for_the_log_alone() {
 }
 
 #[tokio::test]
-async fn a_port_without_tls_is_distinguished_from_one_with() {
+async fn the_log_reports_that_an_upstream_port_does_not_use_tls() {
     let authority = TestAuthority::new("ours");
     let plain = Origin::blurting("HTTP/1.1 400 Bad Request\r\n\r\n");
     let (upstream, events) = upstream_to(format!("https://{}", plain.address), &authority, None);
@@ -144,7 +144,7 @@ async fn a_port_without_tls_is_distinguished_from_one_with() {
 }
 
 #[tokio::test]
-async fn the_handshake_has_the_deadline_of_connecting() {
+async fn the_tls_handshake_has_the_deadline_for_connecting() {
     let authority = TestAuthority::new("ours");
     let silent = Origin::blurting("");
     let mut settings = settings([format!("https://{}", silent.address)]);
@@ -156,7 +156,7 @@ async fn the_handshake_has_the_deadline_of_connecting() {
 }
 
 #[tokio::test]
-async fn a_body_that_ends_without_close_notify_is_cut_off() {
+async fn a_body_of_unknown_length_is_incomplete_without_close_notify() {
     let authority = TestAuthority::new("ours");
     let ends_with_the_connection = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf of it";
     for (answer, then, is_whole) in [
@@ -175,7 +175,7 @@ async fn a_body_that_ends_without_close_notify_is_cut_off() {
 }
 
 #[test]
-fn a_file_without_a_certificate_is_no_authority() {
+fn a_file_without_a_valid_certificate_is_rejected_as_an_authority() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     assert!(Authorities::read(&path).unwrap_err().contains("cannot be read"));

@@ -73,7 +73,7 @@ fn both(a: &Mortal, b: &Mortal, change: impl FnOnce(&mut HealthPolicy)) -> (Upst
 }
 
 #[tokio::test]
-async fn failures_in_a_row_are_counted_over_all_workers_until_one_has_an_answer() {
+async fn failures_in_a_row_are_counted_across_workers_until_one_gets_a_response() {
     let hangs = shared::<AtomicBool>();
     let origin = Origin::start(move |_, mut peer| async move {
         while peer.heard(b"\r\n\r\n").await {
@@ -102,7 +102,7 @@ async fn failures_in_a_row_are_counted_over_all_workers_until_one_has_an_answer(
 }
 
 #[tokio::test]
-async fn a_request_without_a_connection_is_no_failure_of_a_server() {
+async fn failures_that_the_server_did_not_cause_are_not_counted() {
     let origin = Origin::always(OK);
     let settings = settings([format!("http://{}", origin.address)]);
     let (origins, _) = origins(&settings, patient(), &SharedResources::system());
@@ -115,7 +115,7 @@ async fn a_request_without_a_connection_is_no_failure_of_a_server() {
 }
 
 #[tokio::test]
-async fn servers_take_turns_by_request() {
+async fn requests_are_sent_to_the_servers_in_turn() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, _) = both(&a, &b, |_| {});
     let mut names = Vec::new();
@@ -126,7 +126,7 @@ async fn servers_take_turns_by_request() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
+async fn a_server_that_dies_under_load_causes_no_failed_request_and_later_returns() {
     let (a, b) = (Mortal::alive("a"), Mortal::alive("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_millis(50));
     const CLIENTS: usize = 16;
@@ -173,7 +173,7 @@ async fn a_server_that_dies_under_load_fails_no_request_and_comes_back() {
 }
 
 #[tokio::test]
-async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_found() {
+async fn requests_fail_at_once_if_all_servers_are_down_and_a_revived_server_is_used() {
     let (a, b) = (Mortal::new("a"), Mortal::new("b"));
     let (upstream, events) = both(&a, &b, |health| health.eject = Duration::from_secs(600));
     // If a request waited until the deadline for connecting, it would get a 504.
@@ -193,7 +193,7 @@ async fn when_all_are_dead_that_is_said_at_once_and_the_first_that_lives_is_foun
 }
 
 #[tokio::test]
-async fn a_request_is_sent_again_to_another_server() {
+async fn a_failed_request_is_repeated_on_another_server() {
     let (dying, delivered) = dying("");
     let other = Mortal::alive("b");
     let upstream = upstream([dying.address, other.address], patient());
@@ -206,7 +206,7 @@ async fn a_request_is_sent_again_to_another_server() {
 }
 
 #[tokio::test]
-async fn statuses_and_slowness_eject_no_server() {
+async fn error_statuses_and_slow_responses_eject_no_server() {
     let sick = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
     for (answer, patience, want) in [(sick, Duration::from_secs(60), 503), ("", Duration::from_millis(20), 504)] {
         let origin = Origin::saying(answer);
@@ -217,7 +217,7 @@ async fn statuses_and_slowness_eject_no_server() {
 }
 
 #[tokio::test]
-async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
+async fn a_server_that_closes_connections_before_a_response_is_ejected() {
     let broken = Origin::closing("");
     let good = Mortal::alive("b");
     let mut settings = settings([format!("http://{}", broken.address), format!("http://{}", good.address)]);
@@ -230,7 +230,7 @@ async fn a_server_that_breaks_off_before_it_answers_is_put_out() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
+async fn a_server_that_does_not_accept_connections_leaves_time_for_the_next_server() {
     // The backlog of the listener is full, so the kernel drops connection attempts.
     let deaf = bound(([127, 0, 0, 1], 0).into());
     let address = deaf.local_addr().unwrap();
@@ -250,7 +250,7 @@ async fn a_server_that_does_not_accept_leaves_time_for_the_next() {
 }
 
 #[tokio::test]
-async fn the_next_address_is_tried() {
+async fn the_next_address_is_tried_if_a_connection_is_refused() {
     let (_closed, closed) = refusing();
     let origin = Origin::saying(OK);
     let both = upstream([closed, origin.address], patient());

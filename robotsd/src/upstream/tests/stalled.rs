@@ -185,7 +185,7 @@ async fn a_body_that_is_read_ahead_ends_without_its_trailers() {
 }
 
 #[tokio::test]
-async fn small_answers_free_their_connections_though_no_client_reads() {
+async fn small_responses_free_their_connections_although_no_client_reads() {
     let of_form = async |path| {
         undisturbed(async || {
             let scene = scene(8, |_| {});
@@ -217,7 +217,7 @@ async fn small_answers_free_their_connections_though_no_client_reads() {
 }
 
 #[tokio::test]
-async fn what_is_buffered_stays_within_the_total() {
+async fn buffered_bodies_stay_within_the_total_limit() {
     let scene = scene(32, |limits| limits.buffer_total = 2 * 64 * 1024);
     besiege(scene.address, Ipv4Addr::LOCALHOST, 4, "/small").await;
     scene.opens(32).await;
@@ -227,7 +227,7 @@ async fn what_is_buffered_stays_within_the_total() {
 }
 
 #[tokio::test]
-async fn others_are_served_while_one_address_takes_every_connection() {
+async fn other_clients_are_served_while_one_address_uses_every_connection() {
     let besieged = async |from, path, buffers| {
         let scene = scene(64, |limits| limits.buffer = if buffers { limits.buffer } else { 0 });
         besiege(scene.address, from, 6, path).await;
@@ -240,7 +240,7 @@ async fn others_are_served_while_one_address_takes_every_connection() {
 }
 
 #[tokio::test]
-async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
+async fn http_1_clients_that_do_not_read_hold_no_upstream_connection_for_long() {
     let of_version = async |version| {
         let scene = scene(8, |_| {});
         let _clients = Raw::many(12, scene.address, format!("GET /large HTTP/{version}\r\nHost: h\r\n\r\n")).await;
@@ -252,7 +252,7 @@ async fn http_1_clients_that_do_not_read_hold_no_slot_for_long() {
 }
 
 #[tokio::test]
-async fn a_client_that_moves_keeps_its_connection() {
+async fn a_client_that_reads_slowly_keeps_its_connection() {
     undisturbed(async || {
         let scene = scene(16, |_| {});
         let mut slow = Greedy::connect(scene.address, Ipv4Addr::LOCALHOST).await;
@@ -280,7 +280,7 @@ async fn a_client_that_moves_keeps_its_connection() {
 }
 
 #[tokio::test]
-async fn a_tunnel_within_its_share_stays() {
+async fn a_tunnel_within_its_share_stays_open() {
     let origin = Origin::start(|_, mut peer| async move {
         while let Some(target) = peer.asked().await {
             match target.as_str() {
@@ -311,7 +311,7 @@ async fn a_tunnel_within_its_share_stays() {
 }
 
 #[tokio::test]
-async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
+async fn tunnels_whose_clients_do_not_read_hold_no_upstream_connection_for_long() {
     let origin = Origin::start(|_, mut peer| async move {
         while let Some(target) = peer.asked().await {
             if target != "/push" {
@@ -337,7 +337,7 @@ async fn tunnels_whose_clients_do_not_read_hold_no_slot_for_long() {
 }
 
 #[tokio::test]
-async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
+async fn requests_whose_bodies_do_not_arrive_hold_no_upstream_connection_for_long() {
     let scene = scene(8, |_| {});
     let form = "POST /form HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1";
     let clients = Raw::many(8, scene.address, form).await;
@@ -352,7 +352,7 @@ async fn requests_whose_bodies_do_not_come_hold_no_slot_for_long() {
 }
 
 #[tokio::test]
-async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
+async fn requests_that_stop_after_an_early_response_hold_no_upstream_connection_for_long() {
     let scene = scene(8, |_| {});
     let early = "POST /early HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n1";
     for client in &mut Raw::many(8, scene.address, early).await {
@@ -362,7 +362,7 @@ async fn requests_that_stop_after_an_early_response_hold_no_slot_for_long() {
 }
 
 #[tokio::test]
-async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
+async fn the_address_forwarded_by_a_trusted_proxy_determines_the_share() {
     let mut limits =
         UpstreamLimits { connections: NonZeroUsize::new(8).unwrap(), connect: Duration::from_secs(50), ..patient() };
     limits.buffer = 0;
@@ -390,25 +390,25 @@ async fn behind_a_trusted_proxy_the_address_it_forwards_counts() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_is_not_taken_before_those_who_wait_on_another_worker() {
+async fn an_idle_connection_is_left_to_a_client_that_waits_on_another_worker() {
     let scene = scene(4, |_| {});
     let one = NonZeroUsize::MIN;
     let balancer = UpstreamState::new(Arc::clone(&scene.origins.0), one);
     let client = ClientKey::default();
     let requirement = Requirement { certainty: Certainty::EventLoop, versions: HttpVersions::Http1, client };
-    let Err(first) = balancer.ready(requirement) else { panic!("nothing is connected yet") };
+    let Err(first) = balancer.take_idle(requirement) else { panic!("nothing is connected yet") };
     let lease = soon(balancer.find(first, Pooled::Allowed, requirement)).await.unwrap();
     let (connection, pool) = lease.into_http1().unwrap();
     pool.put(connection);
     let other = connection_limit::Demand::new(Arc::clone(&scene.origins.0.connection_limit));
     let waiting = other.wait(ClientKey { address: 1, connection: 1 }, 1);
-    assert!(balancer.ready(requirement).is_err());
+    assert!(balancer.take_idle(requirement).is_err());
     drop(waiting);
-    assert!(balancer.ready(requirement).is_ok());
+    assert!(balancer.take_idle(requirement).is_ok());
 }
 
 #[tokio::test]
-async fn a_stream_is_passed_on_as_it_comes() {
+async fn a_streamed_response_is_passed_on_as_it_arrives() {
     let more = shared::<Notify>();
     let origin = Origin::start(move |_, mut peer| async move {
         peer.until(b"\r\n\r\n").await;

@@ -8,7 +8,7 @@ const ANSWER: &str =
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n";
 
 #[tokio::test]
-async fn trailers_of_an_upstream_on_http_1_reach_no_client() {
+async fn trailers_of_an_http_1_upstream_reach_no_client() {
     let address = proxy(Origin::always(ANSWER).upstream());
     let mut client = Raw::connect(address).await;
     for te in ["", "TE: trailers\r\n", "Connection: TE\r\nTE: deflate, Trailers\r\n"] {
@@ -32,7 +32,7 @@ async fn trailers_of_an_upstream_on_http_1_reach_no_client() {
 }
 
 #[tokio::test]
-async fn a_request_has_no_trailers_where_a_side_speaks_http_1() {
+async fn request_trailers_are_dropped_if_either_side_uses_http_1() {
     let (sender, mut requests) = reporting();
     let http1 = Origin::start(move |_, mut peer| async move {
         while let Some(head) = peer.up_to(b"\r\n\r\n").await {

@@ -48,7 +48,7 @@ async fn a_unix_socket_is_an_upstream_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_websocket_goes_over_a_unix_socket() {
+async fn a_websocket_works_over_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("app.sock");
     let listener = UnixListener::bind(&path).unwrap();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn a_websocket_is_tunnelled_from_its_first_octet() {
+async fn a_websocket_is_tunnelled_from_its_first_byte() {
     let origin = Origin::start(|_, mut peer| async move {
         let head = peer.until(b"\r\n\r\n").await;
         assert!(head.contains("\r\nupgrade: websocket\r\n") && head.contains("\r\nconnection: upgrade\r\n"), "{head}");
@@ -27,7 +27,7 @@ async fn a_websocket_is_tunnelled_from_its_first_octet() {
 }
 
 #[tokio::test]
-async fn a_refused_websocket_leaves_http() {
+async fn a_refused_websocket_leaves_the_http_connection_usable() {
     let origin = Origin::always("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
     let mut client = Raw::connect(proxy(origin.upstream())).await;
     for _ in 0..2 {

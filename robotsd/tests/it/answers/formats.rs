@@ -19,7 +19,7 @@ fn shown(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn people_read_answers_findings_and_the_front_page() {
+fn the_default_output_shows_responses_findings_and_access_to_the_front_page() {
     let text = shown(&[]);
     let answer = "http://example.com:8080/robots.txt: 200 OK, text/html, 74 bytes, Cache-Control: max-age=864000, \
                   from ADDRESS\n  crawlers obey the rules of the file (RFC 9309, section \
@@ -39,7 +39,7 @@ fn people_read_answers_findings_and_the_front_page() {
 }
 
 #[test]
-fn another_file_in_place_of_a_robots_txt_is_one_finding() {
+fn an_html_or_binary_file_in_place_of_robots_txt_is_one_finding() {
     for (body, code) in [
         ("<!DOCTYPE html>\n<html></html>\n", "html-instead-of-text"),
         ("PK\u{3}\u{4}\0\0\0\0User-agent: *\n", "binary-file"),
@@ -63,7 +63,7 @@ fn a_server_error_is_explained_once_and_blocks_everyone() {
 }
 
 #[test]
-fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
+fn a_finding_about_a_response_has_a_url_instead_of_a_line_number() {
     let concise = shown(&["--format", "concise"]);
     let line = "http://example.com:8080/robots.txt: warning: the Content-Type is \"text/html\": RFC 9309 requires text/plain \
                 (section 2.3) [answer-content-type]\n";
@@ -80,7 +80,7 @@ fn a_finding_about_an_answer_has_its_url_in_place_of_a_line() {
 }
 
 #[test]
-fn sarif_has_the_rule_of_every_result() {
+fn sarif_output_contains_the_rule_of_every_result() {
     let document: Value = serde_json::from_str(&shown(&["--format", "sarif"])).unwrap();
     let run = &document["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();

@@ -105,7 +105,7 @@ fn checked(case: &Case) -> Checked {
 }
 
 #[test]
-fn every_answer_is_read_as_the_table_says() {
+fn every_response_is_interpreted_as_in_the_table() {
     let rows: Vec<Row> = thread::scope(|scope| {
         let running: Vec<_> = CASES.iter().map(|case| scope.spawn(move || (case, checked(case)))).collect();
         let rows = running.into_iter().map(|case| case.join().unwrap());
@@ -128,7 +128,7 @@ fn every_answer_is_read_as_the_table_says() {
 }
 
 #[test]
-fn every_redirect_is_followed_as_the_others() {
+fn every_redirect_status_is_followed() {
     for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"] {
         let checked = checked_at(&Origin::answering(move |asked| match asked.target.as_str() {
             "/robots.txt" => redirect(status, "rules?v=1"),

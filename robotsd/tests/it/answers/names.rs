@@ -32,7 +32,7 @@ fn same_of(checked: &Checked) -> String {
 }
 
 #[test]
-fn a_site_that_redirects_to_one_name_is_fine() {
+fn a_site_that_redirects_to_one_name_has_no_findings() {
     let authority = Authority::new();
     let all = |_: &Asked| redirect("301 Moved", "https://example.com/robots.txt");
     let canonical = |asked: &Asked| match host(asked).as_str() {
@@ -49,7 +49,7 @@ fn a_site_that_redirects_to_one_name_is_fine() {
 }
 
 #[test]
-fn other_rules_at_another_name_are_found() {
+fn different_rules_at_another_name_of_a_site_are_reported() {
     let authority = Authority::new();
     let secure = |asked: &Asked| match host(asked).as_str() {
         "example.com" => rules(asked),
@@ -84,7 +84,7 @@ fn a_nonexistent_name_does_not_belong_to_the_site() {
 }
 
 #[test]
-fn addresses_and_names_of_other_scripts_are_hosts() {
+fn ip_addresses_and_internationalised_names_are_accepted_as_hosts() {
     let site = Origin::answering(|asked| {
         assert_eq!(host(asked), "xn--mller-kva.example:8080");
         rules(asked)

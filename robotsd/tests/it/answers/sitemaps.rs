@@ -59,7 +59,7 @@ fn found(lines: &'static str, arguments: &[&str]) -> (Vec<String>, Vec<String>) 
 }
 
 #[test]
-fn good_sitemaps_of_every_kind_are_counted() {
+fn the_urls_of_valid_sitemaps_of_every_kind_are_counted() {
     let names = "good.xml packed.xml.gz index.xml list.txt moved.xml good.xml feed.xml images.xml";
     let lines: String = names.split(' ').map(|name| format!("Sitemap: {URL}/{name}\n")).collect();
     let lines: &str = lines.leak();
@@ -79,7 +79,7 @@ fn good_sitemaps_of_every_kind_are_counted() {
 }
 
 #[test]
-fn a_sitemap_elsewhere_is_found_without_fetching_it() {
+fn a_sitemap_on_another_host_is_reported_without_fetching_it() {
     let line = "Sitemap: https://www.shop.example/sitemap.xml\nSitemap: https://www.shop.example/sitemap.xml";
     let want = "sitemap-elsewhere the sitemap is on another host than the site (example.com)";
     assert_eq!(found(line, &[]), (vec![want.to_owned()], vec![]));
@@ -111,7 +111,7 @@ fn problems_of_a_sitemap_are_found() {
 }
 
 #[test]
-fn no_file_causes_a_flood_of_requests() {
+fn only_the_first_50_sitemaps_of_a_file_are_fetched() {
     let many: String = (0..600).map(|number| format!("Sitemap: http://example.com:8080/{number}.xml\n")).collect();
     let (findings, shown) = found(many.leak(), &["--sitemap"]);
     assert_eq!(shown.len(), 50);

@@ -30,7 +30,7 @@ fn of_redirects(redirects: usize) -> String {
 }
 
 #[test]
-fn the_specification_of_answers_row_by_row() {
+fn every_row_of_the_response_specification_is_met() {
     let rows = rows("fetch_result");
     assert_eq!(rows.len(), 6);
     for row in rows {
@@ -80,7 +80,7 @@ fn all<const N: usize>(statuses: [u16; N], want: &str) {
 
 /// The robots.txt for a URL must be fetched from the origin in the table, and from nowhere else.
 #[test]
-fn the_specification_of_origins_row_by_row() {
+fn every_row_of_the_origin_specification_is_met() {
     for row in rows("origin_scope") {
         let url = row["robots_url"].as_str().unwrap();
         let server = Origin::answering(|_| response("200 OK", &["Content-Type: text/plain"], RULES));

@@ -85,7 +85,7 @@ pub(super) fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn a_certificate_counts_for_the_name_of_the_url_wherever_it_is_served() {
+fn a_certificate_is_checked_against_the_name_in_the_url() {
     let authority = Authority::new();
     let server = Origin::over_tls(authority.server(&["www.example.com"]), |asked| {
         assert_eq!(asked.field("host").unwrap(), "www.example.com:8443");

@@ -27,7 +27,7 @@ fn command(words: &[&str], site: &Origin) -> Command {
 }
 
 #[test]
-fn every_command_that_takes_a_robots_txt_takes_its_url() {
+fn every_command_with_a_robots_txt_argument_accepts_a_url() {
     let site = site();
     let tests = "[[disallow]]\nagents = [\"Googlebot\"]\npaths = [\"/\"]\n";
     let log = "192.0.2.1 - - [01/Nov/2026:00:00:00 +0000] \"GET /x HTTP/1.1\" 200 1 \"-\" \"Mozilla/5.0 (compatible; \
@@ -48,7 +48,7 @@ fn every_command_that_takes_a_robots_txt_takes_its_url() {
 }
 
 #[test]
-fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
+fn a_url_without_a_usable_robots_txt_leads_to_one_error_message() {
     let site = site();
     let disallowed = "crawlers treat the whole site as disallowed (RFC 9309, section 2.3.1.4)\n";
     let allowed = "crawlers treat everything as allowed (RFC 9309, section 2.3.1.3)\n";
@@ -76,7 +76,7 @@ fn a_response_that_is_not_a_robots_txt_is_one_clear_message() {
 }
 
 #[test]
-fn options_that_make_no_sense_are_refused() {
+fn invalid_fetch_options_are_rejected() {
     for (argument, want) in [
         ("--connect-to=example.com:443", "write HOST:PORT:ADDRESS:PORT"),
         ("--timeout=0s", "write a time from 100ms to 10m"),
@@ -87,7 +87,7 @@ fn options_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn a_site_name_is_not_a_file_and_the_message_says_so() {
+fn the_error_for_a_site_name_in_place_of_a_file_suggests_the_url() {
     for words in [&["check", "example.com"][..], &["explain", "--robots", "example.com", "--user-agent", "GPTBot", "/"]]
     {
         let error = run(robotsd().args(words)).failed(2);
@@ -98,7 +98,7 @@ fn a_site_name_is_not_a_file_and_the_message_says_so() {
 
 /// `--config` must accept only files, because the config decides what is served.
 #[test]
-fn no_config_is_fetched() {
+fn a_config_is_never_fetched_from_a_url() {
     let error = run(&mut command(&["explain", "--config", URL, "--user-agent", "GPTBot", "/x"], &site())).failed(2);
     assert_has(error, &["http://example.com:8080"]);
 }

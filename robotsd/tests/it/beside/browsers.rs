@@ -28,7 +28,7 @@ const BROWSERS: &[&str] = &[
 
 /// Removes the exception for nginx 1.22 from the shipped file. With this exception, nginx 1.22 asks
 /// about every request.
-pub(super) fn of_a_newer_nginx(text: String) -> String {
+pub(super) fn newer_nginx_config(text: String) -> String {
     text.replace("(?!1\\.22\\.)", "")
 }
 
@@ -71,7 +71,7 @@ const HOSTILE: &str = "User-agent: Mozilla\nUser-agent: Chrome\nUser-agent: Safa
                        User-agent: Android\nUser-agent: Edg\nUser-agent: GSA\nUser-agent: Mobile\nUser-agent: K\nDisallow: /\n";
 
 #[test]
-fn no_header_of_a_crawler_is_taken_for_a_browsers() {
+fn nginx_never_takes_the_user_agent_of_a_crawler_for_a_browser() {
     let Some((mut maps, _folder)) = Maps::start() else { return };
     for agent in BROWSERS {
         assert!(maps.is_browser(agent), "is asked about: {agent}");
@@ -104,11 +104,11 @@ fn no_header_of_a_crawler_is_taken_for_a_browsers() {
 }
 
 #[test]
-fn robotsd_is_asked_about_crawlers_signatures_and_visitors_from_elsewhere() {
+fn nginx_asks_robotsd_about_crawlers_signed_requests_and_external_referrers() {
     let nginx = &SERVERS[0];
     let Some(program) = crate::programs::present(nginx.find()) else { return };
     let log_requests = "\n[log]\naccess = \"json\"\n";
-    let stage = Stage::set(nginx, &program, log_requests, &of_a_newer_nginx);
+    let stage = Stage::set(nginx, &program, log_requests, &newer_nginx_config);
     // Log lines are matched by path, because a line may be late.
     let asked = |target: &str| stage.robotsd.count("request", |line| line["path"] == target);
     for (target, fields, is_asked) in [

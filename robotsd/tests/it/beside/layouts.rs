@@ -7,7 +7,7 @@
 use std::os::unix::net::UnixStream;
 
 use super::super::daemon::{Daemon, find};
-use super::browsers::of_a_newer_nginx;
+use super::browsers::newer_nginx_config;
 use super::scene::REFUSED;
 use super::server::{LAYOUTS, Stage};
 use crate::harness::*;
@@ -218,7 +218,7 @@ impl Request<'_> {
 }
 
 #[test]
-fn every_answer_for_a_browser_is_as_without_robotsd() {
+fn every_response_for_a_browser_is_the_same_as_without_robotsd() {
     let Some(mut layouts) = Layouts::set_as_shipped() else { return };
     layouts.browse();
     layouts.stage.robotsd.freeze();
@@ -236,14 +236,14 @@ fn every_answer_for_a_browser_is_as_without_robotsd() {
 }
 
 #[test]
-fn every_answer_for_a_browser_that_is_not_asked_about_is_as_without_robotsd() {
-    let Some(layouts) = Layouts::set_with(|text| text, of_a_newer_nginx) else { return };
+fn responses_for_browsers_are_unchanged_if_nginx_does_not_ask_robotsd() {
+    let Some(layouts) = Layouts::set_with(|text| text, newer_nginx_config) else { return };
     layouts.browse();
     layouts.refused(&Request { site: "static", target: "/?refused=", agent: GPTBOT, ..GET });
 }
 
 #[test]
-fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
+fn a_crawler_is_refused_in_every_location_and_gets_no_source_code() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     for (site, target) in each(ASKED) {
         let refused = Request { site, target: &to_be_refused(target), agent: GPTBOT, ..GET };
@@ -257,7 +257,7 @@ fn a_crawler_is_refused_in_every_location_and_gets_no_source() {
 
 /// A location that does not set `$robotsd_next` must not use the value of another location.
 #[test]
-fn a_location_without_its_continuation_serves_nothing() {
+fn a_location_that_sets_no_continuation_answers_500_and_never_source_code() {
     let without_next = |text: String| {
         let lines = text.lines().map(|line| match line.split_once("set $robotsd_next ") {
             Some((start, rest)) if !rest.starts_with("@site;") => {
@@ -289,7 +289,7 @@ fn a_location_without_its_continuation_serves_nothing() {
 
 /// A server without the `include` line for robotsd must not serve pages without asking robotsd.
 #[test]
-fn a_server_without_its_line_serves_nothing() {
+fn a_server_without_the_robotsd_include_line_answers_500() {
     let without_server = |text: String| text.replace("include nginx/robotsd-server.conf;", "");
     let Some(layouts) = Layouts::set(without_server) else { return };
     for (site, target) in each(ASKED) {
@@ -304,7 +304,7 @@ fn a_server_without_its_line_serves_nothing() {
 }
 
 #[test]
-fn limits_of_a_site_are_those_of_its_own_location() {
+fn rate_and_size_limits_of_a_location_still_apply_with_robotsd() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     // The fourth request exceeds the rate limit of the location. The different limit of the server
     // does not apply.
@@ -350,7 +350,7 @@ fn a_request_is_mirrored_once_and_a_refused_one_never() {
 }
 
 #[test]
-fn passwords_and_addresses_of_a_site_are_asked_for() {
+fn password_and_address_restrictions_of_a_site_still_apply() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     let members = Request { site: "static", target: "/members/list.html", ..GET };
     assert_eq!(layouts.same(&members).status, 401);
@@ -365,7 +365,7 @@ fn passwords_and_addresses_of_a_site_are_asked_for() {
 }
 
 #[test]
-fn another_protocol_goes_through() {
+fn a_protocol_upgrade_passes_through() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     let fields = "Connection: upgrade\r\nUpgrade: echo\r\n";
     let socket = Request { site: "proxy", target: "/socket/x", fields, ..GET };
@@ -377,7 +377,7 @@ fn another_protocol_goes_through() {
 }
 
 #[test]
-fn over_http_2_it_is_the_same() {
+fn responses_over_http_2_are_the_same_with_and_without_robotsd() {
     let Some(layouts) = Layouts::set(|text| text) else { return };
     let Some(curl) = crate::programs::present(find("curl")) else { return };
     let ask = |form: &str, socket: &str, site: &str, target: &str, agent: &str, more: &[&str]| {
@@ -414,7 +414,7 @@ fn over_http_2_it_is_the_same() {
 
 /// nginx reads the first file in `conf.d` on its own, before any site includes the other files.
 #[test]
-fn nginx_starts_with_the_file_for_http_alone() {
+fn nginx_accepts_the_robotsd_http_file_on_its_own() {
     let Ok(nginx) = find("nginx") else { return };
     let http = fs::read_to_string(project("config/beside/nginx/robotsd-http.conf")).unwrap();
     let folder = folder(&[("nginx.conf", &format!("events {{}}\nhttp {{\n{http}\n}}"))]);
@@ -426,7 +426,7 @@ fn nginx_starts_with_the_file_for_http_alone() {
 /// Each line that is only in the form with robotsd must be in the shipped files or the handbook, or
 /// be a moved line of the site.
 #[test]
-fn the_two_forms_differ_by_the_documented_lines() {
+fn the_nginx_configs_with_and_without_robotsd_differ_only_by_documented_lines() {
     let text = fs::read_to_string(project("robotsd/tests/it/beside/layouts.diff")).unwrap();
     let plain = of_form(&text, '-');
     let own: BTreeSet<_> = plain.lines().map(str::trim).collect();

@@ -61,7 +61,7 @@ fn every_server_gives_the_outcomes_of_the_table() {
 
 /// The handbook documents this behaviour for each server.
 #[test]
-fn a_status_of_the_site_for_refusals_is_passed_on() {
+fn the_configured_status_for_refusals_is_passed_on() {
     with_each(|server, program| {
         let stage = Stage::set(server, program, "\n[site.refusal]\nstatus = 451\n", &|text| text);
         let expected = if server.name == "ingress-nginx" { 403 } else { 451 };
@@ -75,7 +75,7 @@ fn a_status_of_the_site_for_refusals_is_passed_on() {
 /// The handbook documents this behaviour for each server. nginx would answer 500 if `auth_request`
 /// got 402, so robotsd answers 403 there. nginx then fetches the refusal itself.
 #[test]
-fn the_status_and_the_fields_of_a_case_are_passed_on() {
+fn the_status_and_header_fields_of_a_refusal_case_are_passed_on() {
     const CASES: &str = "
 [[site.refusal.case]]
 paths  = [\"/drafts/401\"]

@@ -26,7 +26,7 @@ fn stage(store: &StoreServer) -> Option<Stage> {
 /// Runs until as many requests have passed as one process allows in two seconds. With
 /// `ROBOTSD_LONG`, as in the long suite, the time is one minute.
 #[test]
-fn three_nginx_allow_the_rate_of_one() {
+fn three_nginx_servers_with_one_store_together_allow_the_rate_of_one_process() {
     let wanted = BURST + if is_long() { 600 } else { 20 };
     let Some(store) = any_store() else { return };
     let Some(stages) = (0..3).map(|_| stage(&store)).collect::<Option<Vec<_>>>() else { return };

@@ -10,7 +10,7 @@ use crate::harness::*;
 /// For a host without a `[[site]]`, and while robotsd is down, crawlers get the site's own
 /// robots.txt. If the site has a problem, the response must not look like an empty or missing file.
 #[test]
-fn the_robots_txt_of_the_site_keeps_its_status() {
+fn the_sites_own_robots_txt_keeps_its_status_if_robotsd_does_not_serve_the_host() {
     with_each(|server, program| {
         if server.name == "ingress-nginx" {
             return;
@@ -74,7 +74,7 @@ fn a_client_cannot_send_its_own_decision_requests() {
 }
 
 #[test]
-fn caddy_asks_about_the_url_before_a_rewrite() {
+fn caddy_asks_robotsd_about_the_url_before_a_rewrite() {
     with_each(|server, program| {
         if !server.name.starts_with("Caddy") {
             return;
@@ -90,7 +90,7 @@ fn caddy_asks_about_the_url_before_a_rewrite() {
 }
 
 #[test]
-fn haproxy_asks_about_odd_requests_too() {
+fn haproxy_asks_robotsd_about_requests_with_a_control_byte_or_the_target_asterisk() {
     with_each(|server, program| {
         if !server.name.starts_with("HAProxy") {
             return;
@@ -110,7 +110,7 @@ fn haproxy_asks_about_odd_requests_too() {
 }
 
 #[test]
-fn varnish_does_not_ask_about_fragments_of_a_page() {
+fn varnish_does_not_ask_robotsd_about_esi_fragments_of_a_page() {
     with_each(|server, program| {
         if server.name != "Varnish" {
             return;

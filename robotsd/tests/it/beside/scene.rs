@@ -62,11 +62,11 @@ pub(super) const SCENES: &[Scene] = &[
     scene("the same fields and `Robots-Verdict`, by a browser", forged_to_be_passed_on),
     scene("two `User-Agent` lines, a browser's first", |stage| two_agents(stage, [FIREFOX, GPTBOT])),
     scene("two `User-Agent` lines, the crawler's first", |stage| two_agents(stage, [GPTBOT, FIREFOX])),
-    scene("an byte ≥ 0x80 in the `User-Agent`", |stage| {
+    scene("a byte ≥ 0x80 in the `User-Agent`", |stage| {
         ask(stage, b"/drafts/x", &[("User-Agent", &[GPTBOT.as_bytes(), b" \xFF"].concat())])
     }),
-    scene("an byte ≥ 0x80 in the path, UTF-8", |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT)),
-    scene("an byte ≥ 0x80 in the path, not UTF-8", |stage| get(stage, b"/drafts/\xFF", GPTBOT)),
+    scene("a byte ≥ 0x80 in the path, UTF-8", |stage| get(stage, "/drafts/é".as_bytes(), GPTBOT)),
+    scene("a byte ≥ 0x80 in the path, not UTF-8", |stage| get(stage, b"/drafts/\xFF", GPTBOT)),
     scene("`HEAD`, where it may not", |stage| {
         of(&stage.ask("HEAD", b"/drafts/x", &[("User-Agent", GPTBOT.as_bytes())], ""))
     }),

@@ -37,7 +37,7 @@ fn refused(stage: &Stage, host: &str, target: &str, fields: &str) {
 }
 
 #[test]
-fn the_sites_login_and_error_pages_are_kept() {
+fn nginx_still_applies_the_sites_own_login_and_error_pages() {
     let Some(stage) = stage() else { return };
     let [alice, mallory] = ["alice", "mallory"].map(|name| format!("Cookie: session={name}\r\n"));
     // nginx must ask robotsd first, and then the site's login.
@@ -64,7 +64,7 @@ fn the_sites_login_and_error_pages_are_kept() {
 }
 
 #[test]
-fn server_wide_settings_do_not_affect_a_query() {
+fn server_wide_nginx_settings_do_not_affect_decision_requests() {
     let Some(stage) = stage() else { return };
     let host = "closed.test";
     refused(&stage, host, "/drafts/x", "");
@@ -83,7 +83,7 @@ fn server_wide_settings_do_not_affect_a_query() {
 }
 
 #[test]
-fn a_rewrite_or_an_error_page_of_the_server_is_not_an_approval() {
+fn a_rewrite_or_an_error_page_in_nginx_does_not_allow_a_refused_request() {
     let Some(stage) = stage() else { return };
     let host = "rewritten.test";
     refused(&stage, host, "/drafts/x", "");
@@ -118,7 +118,7 @@ fn cached_pages_are_checked_and_refusals_are_not_cached() {
 }
 
 #[test]
-fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
+fn nginx_asks_robotsd_once_about_an_internally_redirected_request() {
     let Some(stage) = stage() else { return };
     let index = get(&stage, "files.test", "/?drafts", GPTBOT, "");
     assert!(index.status == 200 && index.body.contains("server_name files.test"), "{index:?}");
@@ -134,7 +134,7 @@ fn a_request_that_nginx_redirects_within_itself_is_asked_about_once() {
 /// While robotsd hangs, requests must not wait for it. Once robotsd responds again, nginx must ask
 /// it again.
 #[test]
-fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
+fn nginx_stops_asking_a_hanging_robotsd_for_a_while() {
     let Some(program) = crate::programs::present(VHOSTS.find()) else { return };
     let stage = Stage::set_as_shipped(&VHOSTS, &program, &|text| text);
     refused(&stage, "files.test", "/drafts/", "");
@@ -154,7 +154,7 @@ fn a_robotsd_that_hangs_is_left_alone_for_a_while() {
 /// The directives for robotsd conflict with the site's own login directives in the same location.
 /// nginx must report this before it starts.
 #[test]
-fn a_location_with_its_own_login_cannot_have_ours() {
+fn nginx_rejects_a_location_whose_own_directives_duplicate_those_of_robotsd() {
     let Ok(nginx) = find("nginx") else { return };
     let text = |name: &str| fs::read_to_string(project(&format!("config/beside/nginx/{name}.conf"))).unwrap();
     let [http, location, in_place] = ["robotsd-http", "robotsd-location", "robotsd-in-place"].map(text);

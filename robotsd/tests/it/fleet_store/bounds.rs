@@ -4,7 +4,7 @@ use super::*;
 
 /// A request for a report must not wait until the request to the store times out.
 #[test]
-fn readers_get_the_last_reading_while_the_store_hangs() {
+fn reports_return_the_last_read_state_without_delay_while_the_store_hangs() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced();
@@ -30,7 +30,7 @@ fn readers_get_the_last_reading_while_the_store_hangs() {
 
 /// The timeout of a fleet is long enough for such a store.
 #[test]
-fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() {
+fn a_fleet_works_with_a_store_that_needs_333_ms_per_response() {
     a_store(async |_, store| {
         let slow = Forwarder::start(store.address());
         slow.takes(Duration::from_millis(333));
@@ -49,7 +49,7 @@ fn a_store_that_takes_a_third_of_a_second_for_each_answer_is_read_and_written() 
 const BYTES: u64 = 150;
 
 #[test]
-fn the_versions_of_other_replicas_take_memory_by_their_number() {
+fn each_site_of_another_replica_takes_at_most_150_bytes_of_memory() {
     const REPLICAS: u64 = 40;
     const SITES: u64 = 5_000;
     a_store(async |_, store| {

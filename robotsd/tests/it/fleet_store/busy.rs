@@ -32,7 +32,7 @@ fn busy(name: &str, store: &Forwarder, [sites, hooks]: [usize; 2], receiver: &Or
 }
 
 #[test]
-fn off_is_in_force_everywhere_whatever_the_hooks_do() {
+fn an_off_switch_reaches_every_replica_despite_hanging_hooks_and_a_slow_store() {
     let Some(store) = any_store() else { return };
     Runtime::new().unwrap().block_on(async {
         // Each site has one notice for each hook.

@@ -33,7 +33,7 @@ impl Fleet {
 }
 
 #[test]
-fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches() {
+fn an_off_switch_reaches_every_replica_despite_damaged_fields_and_survives_a_repair() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let damaged = [
@@ -71,7 +71,7 @@ fn off_reaches_every_replica_despite_damaged_fields_and_a_repair_keeps_switches(
 }
 
 #[test]
-fn a_damaged_accept_is_restored_and_so_is_the_author_of_a_switch() {
+fn a_repair_restores_a_damaged_accept_and_the_reason_of_a_damaged_off_switch() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let hash = fleet.accept("User-agent: *\nDisallow: /\n");
@@ -94,7 +94,7 @@ fn a_damaged_accept_is_restored_and_so_is_the_author_of_a_switch() {
 }
 
 #[test]
-fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
+fn a_repair_replaces_a_key_of_the_wrong_type_and_keeps_the_off_switch() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.switch("off");
@@ -110,7 +110,7 @@ fn a_key_of_another_type_is_not_a_document_and_is_rewritten() {
 
 /// Heartbeats are fields, too, and may be damaged.
 #[test]
-fn an_unreadable_heartbeat_hides_no_other_replica() {
+fn an_unreadable_heartbeat_does_not_hide_other_replicas() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);

@@ -222,7 +222,7 @@ impl Fleet {
 }
 
 #[test]
-fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
+fn the_fleet_board_reports_a_known_replica_without_an_address_as_not_counted() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
@@ -251,7 +251,7 @@ fn the_board_of_all_names_a_replica_that_is_heard_of_and_not_asked() {
 const DOCUMENT: &str = "robotsd:fleet:{shop}:doc";
 
 #[test]
-fn off_reaches_every_replica_and_one_that_is_new() {
+fn an_off_switch_reaches_every_replica_and_one_that_starts_later() {
     each_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         fleet.reach(&[0]);
@@ -297,7 +297,7 @@ fn off_reaches_every_replica_and_one_that_is_new() {
 }
 
 #[test]
-fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
+fn a_removed_off_switch_of_one_site_does_not_return_with_an_old_document() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         fleet.followed(&["enforce", "off", "--fleet", "--site", "shop"]);
@@ -325,7 +325,7 @@ fn a_site_is_switched_by_itself_and_a_mark_that_is_lifted_does_not_come_back() {
 /// An operator of one site uses the ID of the off switch for all sites, at a replica that cannot
 /// have read this off switch.
 #[test]
-fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
+fn an_operator_of_one_site_cannot_remove_or_replace_the_fleet_wide_off_switch() {
     a_store(async |_, store| {
         let made = run(robotsd().args(["token", "new", "team"])).succeeded();
         let (token, hash) = (made.lines().next().unwrap(), made.lines().find(|line| line.starts_with("hash")).unwrap());
@@ -359,7 +359,7 @@ fn an_operator_of_one_site_neither_lifts_nor_replaces_a_mark_of_every_site() {
 }
 
 #[test]
-fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a_document() {
+fn a_replica_that_starts_without_the_store_uses_its_copy_or_enforces_nothing() {
     a_store(async |_, mut store| {
         let mut fleet = Fleet::start(&store);
         fleet.switch("off");
@@ -408,7 +408,7 @@ fn the_store_is_down_at_the_start_of_one_with_a_copy_and_of_one_that_never_saw_a
 }
 
 #[test]
-fn off_works_by_direct_calls_while_the_store_is_down() {
+fn an_off_switch_reaches_replicas_directly_while_the_store_is_down() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         // The first replica must know the others. Otherwise, it would not count them.
@@ -440,7 +440,7 @@ fn off_works_by_direct_calls_while_the_store_is_down() {
 }
 
 #[test]
-fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
+fn replicas_keep_off_switches_after_a_store_wipe_and_fleet_restore_writes_the_rest() {
     each_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let hash = fleet.accept("User-agent: *\nDisallow: /\n");
@@ -469,7 +469,7 @@ fn a_store_that_is_wiped_gets_its_marks_back_and_the_rest_from_a_person() {
 }
 
 #[test]
-fn no_accept_of_an_older_copy_is_taken() {
+fn replicas_ignore_the_accept_in_an_older_copy_of_the_document() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let first = fleet.accept("User-agent: *\nDisallow: /\n");
@@ -498,7 +498,7 @@ fn no_accept_of_an_older_copy_is_taken() {
 }
 
 #[test]
-fn a_write_that_a_failover_loses_is_written_back() {
+fn an_off_switch_that_a_failover_lost_is_written_to_the_new_store() {
     a_store(async |_, mut store| {
         let fleet = Fleet::start(&store);
         let promoted = StoreServer::start(&store.program).ready();
@@ -520,7 +520,7 @@ fn a_write_that_a_failover_loses_is_written_back() {
 const FOLLOWS: &str = "; this replica makes the change when it next reads the store\n";
 
 #[test]
-fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
+fn an_unreachable_replica_is_not_confirmed_and_follows_the_store_at_its_next_start() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         let gone = format!("{}: NOT REACHED: no process listens there{FOLLOWS}", fleet.replicas[2].running.admin());
@@ -553,7 +553,7 @@ fn a_replica_that_is_not_reached_is_no_confirmation_and_follows_by_the_store() {
 }
 
 #[test]
-fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
+fn the_status_lists_replicas_with_different_versions_and_a_fleet_rollback_is_refused() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let hash = fleet.accept("User-agent: *\nDisallow: /\n");
@@ -583,7 +583,7 @@ fn replicas_that_serve_different_versions_are_named_and_none_is_rolled_back() {
 }
 
 #[test]
-fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name() {
+fn the_fleet_status_compares_versions_of_a_replica_that_the_config_does_not_list() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced_are(3);
@@ -606,7 +606,7 @@ fn the_status_of_all_compares_what_it_shows_of_one_that_replicas_does_not_name()
 /// If a machine is cloned together with its config, other replicas mistake the two processes for
 /// one replica.
 #[test]
-fn two_processes_with_one_name_are_a_problem_of_both() {
+fn two_replicas_with_the_same_name_both_report_a_problem() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         fleet.synced();
@@ -626,7 +626,7 @@ fn two_processes_with_one_name_are_a_problem_of_both() {
 }
 
 #[test]
-fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() {
+fn the_fleet_status_suggests_fleet_init_if_the_store_has_no_document() {
     a_store(async |_, store| {
         let fleet = Fleet { replicas: vec![Replica::start("web-1", &store, "")], operator: folder(&[]) };
         fleet.reach(&[0]);
@@ -648,7 +648,7 @@ fn without_a_document_the_status_of_the_fleet_names_the_command_that_makes_it() 
 
 /// The cluster has three nodes. One node has the slot of all keys of the fleet.
 #[test]
-fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_replicas() {
+fn replicas_write_off_switches_back_after_a_cluster_node_restarts_without_data() {
     a_store(async |_, store| {
         let mut cluster = Cluster::start(&store.program);
         let keys = format!("store = \"{}\"\ncluster = true", cluster.0[0].url());
@@ -677,7 +677,7 @@ fn a_cluster_whose_node_comes_back_without_the_document_gets_its_marks_from_the_
 }
 
 #[test]
-fn in_a_cluster_the_rights_on_the_page_suffice() {
+fn the_documented_rights_are_sufficient_in_a_cluster() {
     a_store(async |_, store| {
         let cluster = Cluster::start(&store.program);
         let rights = format!("{} {}", notices::rights(), notices::further_rights_in_a_cluster());
@@ -693,7 +693,7 @@ fn in_a_cluster_the_rights_on_the_page_suffice() {
 }
 
 #[test]
-fn a_user_without_rights_is_told_which_and_goes_on_reading() {
+fn a_replica_reports_missing_store_permissions_and_continues_to_read() {
     each_store(async |_, store| {
         let rights = "on >secret %R~robotsd:fleet:{shop}:doc +@all";
         assert_eq!(store.send(&format!("ACL SETUSER reader {rights}")), "+OK");
@@ -725,7 +725,7 @@ fn a_user_without_rights_is_told_which_and_goes_on_reading() {
 }
 
 #[test]
-fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
+fn a_replica_without_the_store_keeps_its_last_document_and_obeys_direct_requests() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         // The first replica must know the third one. Otherwise, it would not report it as missing.
@@ -766,7 +766,7 @@ fn a_replica_that_is_cut_off_keeps_what_it_had_and_is_reached_directly() {
 }
 
 #[test]
-fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
+fn replicas_ignore_a_document_of_another_fleet_or_of_a_later_format() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         store.send(&format!("COPY {DOCUMENT} {DOCUMENT}:old"));
@@ -793,7 +793,7 @@ fn nothing_is_taken_from_another_fleet_or_a_document_of_a_later_version() {
 }
 
 #[test]
-fn a_copy_that_cannot_be_read_counts_as_off_until_the_document_is_read() {
+fn enforcement_is_off_after_an_unreadable_copy_until_the_document_is_read() {
     a_store(async |_, store| {
         let mut fleet = Fleet::start(&store);
         fleet.replicas[0].store.cut();
@@ -808,7 +808,7 @@ fn a_copy_that_cannot_be_read_counts_as_off_until_the_document_is_read() {
 }
 
 #[test]
-fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_other() {
+fn a_new_replica_serves_the_version_that_the_fleet_accepted_and_holds_any_other() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let closed = "User-agent: *\nDisallow: /\n";
@@ -836,7 +836,7 @@ fn a_new_replica_begins_with_a_version_that_the_fleet_knows_and_waits_with_any_o
 }
 
 #[test]
-fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
+fn the_id_of_a_removed_off_switch_is_refused_and_switches_nothing_off() {
     a_store(async |_, store| {
         let fleet = Fleet::start(&store);
         let enforce = |to: &str| fleet.replicas[0].running.ask_admin(&format!("POST /enforce?{to}"));
@@ -860,8 +860,8 @@ fn an_id_that_was_used_before_turns_nothing_off_and_is_an_error() {
 
 /// The store is down and the disk is full. An operator's decision must still survive a kill.
 #[test]
-fn the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill() {
-    let name = "fleet_store::the_marks_of_a_fleet_hold_on_a_full_disk_without_a_store_and_after_a_kill";
+fn fleet_wide_switches_survive_a_kill_with_a_full_disk_and_without_the_store() {
+    let name = "fleet_store::fleet_wide_switches_survive_a_kill_with_a_full_disk_and_without_the_store";
     // Only one store is tested, because there is only one full disk.
     let Some(mut store) = any_store() else { return };
     SmallDisk::with(name, |disk| {

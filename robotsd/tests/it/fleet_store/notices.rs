@@ -75,7 +75,7 @@ fn shut_out(replicas: &[Replica]) {
 }
 
 #[test]
-fn one_replica_notifies_for_all_also_across_restarts() {
+fn one_replica_sends_each_notice_for_all_replicas_even_after_restarts() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
@@ -117,7 +117,7 @@ fn one_replica_notifies_for_all_also_across_restarts() {
 }
 
 #[test]
-fn a_dead_replica_is_reported_once_each_time() {
+fn a_killed_replica_is_reported_as_missing_once_per_kill() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let mut fleet = telling(&store, &receiver);
@@ -213,7 +213,7 @@ impl Drop for Killed {
 /// A process that replaces another one keeps its name, its off switches, and the record of its
 /// notices.
 #[test]
-fn a_replica_that_is_upgraded_in_place_stays_itself() {
+fn an_upgraded_replica_keeps_its_name_off_switches_and_record_of_notices() {
     a_store(async |_, store| {
         let receiver = Origin::showing(204, "");
         let fleet = telling(&store, &receiver);

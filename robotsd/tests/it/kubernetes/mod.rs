@@ -30,7 +30,7 @@ fn local(config: &str) -> String {
 }
 
 #[test]
-fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
+fn the_pod_manifests_contain_a_valid_config_existing_ports_and_a_state_volume() {
     for name in PODS {
         let manifest = manifest(name);
         assert!(!manifest.contains('\t'), "{name}: YAML is indented with blanks");
@@ -75,7 +75,7 @@ fn the_pods_have_configs_that_can_be_served_and_a_volume_for_state() {
 
 /// The pod is new, so it has no state, and the gate refuses its version.
 #[test]
-fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
+fn the_readiness_probe_of_a_pod_fails_while_its_first_version_is_held() {
     for name in PODS {
         let manifest = manifest(name);
         let probe = |kind: &str| manifest.split_once(&format!("{kind}: {{ httpGet: {{ path: ")).unwrap().1;
@@ -105,7 +105,7 @@ fn a_pod_that_has_no_robots_txt_halts_the_roll_out() {
 }
 
 #[test]
-fn prometheus_reads_the_metrics_of_each_pod_by_its_name() {
+fn metrics_are_served_for_the_name_of_each_pod_and_refused_for_other_hosts() {
     for name in PODS {
         let manifest = manifest(name);
         let replicas: usize = manifest.split_once("\n  replicas: ").unwrap().1.lines().next().unwrap().parse().unwrap();
@@ -136,7 +136,7 @@ fn deciding(pods: &str) -> (Folder, Running) {
 }
 
 #[test]
-fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
+fn the_manifest_config_answers_the_auth_url_of_the_ingress_annotations() {
     let pods = manifest("config/beside/kubernetes.yaml");
     let (_folder, running) = deciding(&pods);
     let annotations = manifest("config/beside/ingress-nginx.yaml");
@@ -151,7 +151,7 @@ fn the_config_in_the_manifest_starts_and_its_annotations_ask_for_it() {
 }
 
 #[test]
-fn the_gateways_use_an_existing_service_and_preset() {
+fn the_gateway_manifests_use_an_existing_service_port_and_preset() {
     let pods = manifest("config/beside/kubernetes.yaml");
     let (_folder, running) = deciding(&pods);
     for name in ["config/beside/gateway-api.yaml", "config/beside/envoy-gateway.yaml"] {
@@ -177,7 +177,7 @@ fn the_gateways_use_an_existing_service_and_preset() {
 /// Core objects are validated as strictly as the API server does, and gateway objects by the
 /// schemas of `@kubernetes-models`.
 #[test]
-fn the_manifests_are_valid_by_published_schemas() {
+fn the_manifests_match_published_schemas() {
     let Some(mut python) = python_with("kubernetes_validate", "kubernetes-validate") else { return };
     let script = |name: &str| project("robotsd/tests/it/kubernetes").join(name);
     let read = run(python.arg(script("core.py")).args(PODS.iter().chain(&GATEWAYS).map(|name| project(name))));

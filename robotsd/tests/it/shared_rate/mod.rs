@@ -60,7 +60,7 @@ fn wide() -> SharedBucket {
 }
 
 #[test]
-fn three_replicas_allow_exactly_what_one_bucket_holds() {
+fn three_replicas_together_allow_exactly_the_burst_of_one_bucket() {
     each_store(async |name, store| {
         let replicas: Vec<_> = (0..3).map(|_| replica(patient(&store))).collect();
         replicas.iter().for_each(used);
@@ -88,7 +88,7 @@ fn three_replicas_allow_exactly_what_one_bucket_holds() {
 
 /// There must be one call for each allowed request, and one for the first denied request.
 #[test]
-fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
+fn a_crawler_over_its_rate_does_not_cause_a_store_call_per_request() {
     each_store(async |name, store| {
         let rate = replica(patient(&store));
         used(&rate);
@@ -112,7 +112,7 @@ fn a_crawler_that_is_over_its_rate_costs_no_call_for_each_request() {
 }
 
 #[test]
-fn recorded_requests_are_counted_without_waiting() {
+fn recorded_requests_are_counted_in_the_store_without_waiting_for_it() {
     each_store(async |name, store| {
         let [one, other] = [(); 2].map(|()| replica(patient(&store)));
         used(&one);
@@ -182,7 +182,7 @@ async fn using(settings: StoreSettings, name: &str) -> SharedRate {
 }
 
 #[test]
-fn a_store_that_hangs_is_not_waited_for_and_is_used_again() {
+fn requests_do_not_wait_for_a_hanging_store_and_it_is_used_again_later() {
     each_store(async |name, store| {
         let rate = using(settings(&store.url()), name).await;
         store.signal("STOP");
@@ -207,7 +207,7 @@ fn a_store_that_dies_is_used_again_once_it_is_back() {
 
 /// The status must be correct even if there are no requests.
 #[test]
-fn a_store_that_nobody_asks_is_probed() {
+fn an_unused_store_is_probed() {
     each_store(async |name, mut store| {
         let rate = replica(settings(&store.url()));
         used(&rate);
@@ -239,7 +239,7 @@ async fn a_store_that_starts_later_is_used_once_it_is_available() {
 }
 
 #[test]
-fn a_store_that_forgets_its_scripts_is_given_them() {
+fn a_store_that_has_lost_its_scripts_gets_them_again() {
     each_store(async |name, store| {
         let rate = using(patient(&store), name).await;
         assert_eq!(store.send("SCRIPT FLUSH"), "+OK");
@@ -266,7 +266,7 @@ fn a_replica_of_a_store_is_not_used_until_it_is_promoted() {
 }
 
 #[tokio::test]
-async fn an_invalid_response_denies_nothing() {
+async fn an_invalid_response_of_a_store_denies_no_request() {
     // On each connection, the first responses are for the commands that name the client. The later
     // ones are invalid for the script.
     let answers: [(&[u8], bool); 8] = [
@@ -327,7 +327,7 @@ async fn heard(store: &StoreServer, name: &str, bucket: SharedBucket) -> SharedV
 }
 
 #[test]
-fn a_store_whose_clock_goes_back_denies_nobody() {
+fn a_store_whose_clock_is_set_back_denies_no_request() {
     each_store(async |name, store| {
         // One bucket is empty, and one has one request left, which a wrong clock could take away.
         for requests in [20, 19] {
@@ -346,7 +346,7 @@ fn lives_until_it_is_full(store: &StoreServer, name: &str) {
 }
 
 #[test]
-fn an_impossible_bucket_time_denies_nobody() {
+fn an_impossible_bucket_time_denies_no_request() {
     each_store(async |name, store| {
         // This bucket was written just now, and its time is further in the future than possible.
         spent(&store, name, slow(), 20).await;
@@ -362,7 +362,7 @@ fn an_impossible_bucket_time_denies_nobody() {
 }
 
 #[test]
-fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
+fn a_stored_value_of_another_type_resets_its_bucket_and_affects_no_other() {
     each_store(async |name, store| {
         for write in ["RPUSH {} a", "HSET {} a b", "SADD {} a", "ZADD {} 1 a", "XADD {} * a b"] {
             spent(&store, name, slow(), 20).await;
@@ -386,7 +386,7 @@ fn a_value_of_another_type_is_an_error_of_its_bucket_alone() {
 
 /// Even with a store, no client may have to wait longer than one interval.
 #[test]
-fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
+fn no_denied_request_waits_longer_than_an_interval_if_a_clock_jumps() {
     each_store(async |name, store| {
         for seconds in [0, 1, 150] {
             spent(&store, name, slow(), 20).await;
@@ -400,7 +400,7 @@ fn nobody_waits_longer_than_an_interval_whatever_the_store_contains() {
 }
 
 #[tokio::test]
-async fn a_password_is_sent_and_never_shown() {
+async fn the_store_password_is_sent_and_never_shown() {
     let Some(program) = any() else { return };
     let port = free_ports(1)[0];
     let port_argument = port.to_string();
@@ -416,7 +416,7 @@ async fn a_password_is_sent_and_never_shown() {
 }
 
 #[test]
-fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
+fn the_error_for_a_store_user_without_rights_lists_the_missing_rights() {
     each_store(async |name, store| {
         assert_eq!(store.send("ACL SETUSER robotsd on >hunter2 ~* +get"), "+OK");
         let rate = replica(settings(&format!("redis://robotsd:hunter2@127.0.0.1:{}", store.port)));
@@ -433,7 +433,7 @@ fn a_user_that_may_not_run_the_script_is_told_what_it_needs() {
 
 /// This server echoes what it receives, including the login.
 #[tokio::test]
-async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
+async fn a_password_that_the_server_repeats_does_not_appear_in_the_status() {
     let address = repeated();
     let rate = replica(settings(&format!("redis://robotsd:hunter2@{address}")));
     lost(&rate, "a server that repeats").await;
@@ -443,7 +443,7 @@ async fn a_server_that_repeats_the_password_does_not_get_it_into_the_status() {
 }
 
 #[test]
-fn a_cluster_is_asked() {
+fn requests_are_counted_in_a_cluster() {
     each_program(async |name, program| {
         let port = free_ports(1)[0];
         let (port_argument, bus) = (port.to_string(), free_ports(1)[0].to_string());

@@ -25,7 +25,7 @@ async fn out(rate: &SharedRate) {
 }
 
 #[test]
-fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
+fn another_address_of_a_store_name_is_used_if_the_one_in_use_fails() {
     each_program(async |name, program| {
         let port = free_ports(1)[0];
         let addresses: Vec<SocketAddr> =
@@ -33,7 +33,7 @@ fn the_next_address_of_a_name_is_used_if_the_first_is_dead_or_dies() {
         let known = Arc::new(Mutex::new(addresses.clone()));
         let lookup = Arc::clone(&known);
         let mut second = at(program, addresses[1]).ready();
-        let rate = SharedRate::start_resolving(
+        let rate = SharedRate::start_with_lookup(
             settings(&format!("redis://cache.internal:{port}")),
             move |host, asked| {
                 assert_eq!((host, asked), ("cache.internal", port));
@@ -141,7 +141,7 @@ pub(crate) fn node_of(slot: usize) -> usize {
 
 /// While the node is down, each process must count alone.
 #[test]
-fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
+fn a_dead_cluster_node_refuses_no_request_and_is_used_again_after_its_restart() {
     each_program(async |name, program| {
         let mut cluster = Cluster::start(program);
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&cluster.0[0].url()) });
@@ -176,7 +176,7 @@ fn a_node_of_a_cluster_that_dies_refuses_nobody_and_is_used_again() {
 /// The node in the URL is dead, and another node has its slots. If the connection is lost, it must
 /// be opened again without the dead node.
 #[test]
-fn a_cluster_is_used_again_through_other_nodes_than_the_one_that_the_url_names() {
+fn a_cluster_is_used_again_through_other_nodes_if_the_node_in_the_url_is_dead() {
     each_program(async |name, program| {
         let mut cluster = Cluster::start(program);
         let rate = replica(StoreSettings { nodes: StoreNodes::Cluster, ..settings(&cluster.0[0].url()) });

@@ -101,7 +101,7 @@ fn hammer(replicas: &[(Folder, Running)], ask: Ask, goes_on: impl Fn(usize, Dura
 }
 
 #[test]
-fn exactly_a_burst_passes_three_processes() {
+fn three_processes_that_share_a_store_allow_exactly_one_burst() {
     each_program(async |name, program| {
         let [(_store, replicas), (_other, asked)] = WAYS.map(|(listener, ask)| {
             let store = StoreServer::start(program).ready();
@@ -132,7 +132,7 @@ fn exactly_a_burst_passes_three_processes() {
 
 /// If a site only observes, no request waits for the store, but the store must count all requests.
 #[test]
-fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
+fn an_observing_site_counts_in_the_store_and_refuses_no_request() {
     let Some(store) = any_store() else { return };
     let rate = in_store(&store);
     let config = config("burst = 10\n[site.enforcement]\nmode = \"observe\"", &rate).robots(crawl_delay("30"));
@@ -156,7 +156,7 @@ fn a_site_that_observes_is_counted_in_the_store_and_refuses_nobody() {
 
 /// Each host has its own robots.txt, and must therefore have its own bucket.
 #[test]
-fn hosts_of_a_directory_do_not_share_a_bucket() {
+fn hosts_of_a_directory_source_do_not_share_a_bucket() {
     let Some(store) = any_store() else { return };
     let robots = "robots = { source = \"directory\", path = \"sites\" }";
     let config = Config::refusing()
@@ -185,7 +185,7 @@ fn hosts_of_a_directory_do_not_share_a_bucket() {
 
 /// With `ROBOTSD_LONG`, as in the long suite, this runs for a minute.
 #[test]
-fn three_processes_allow_the_rate_of_one() {
+fn three_processes_that_share_a_store_allow_the_rate_of_one_process() {
     let seconds = if is_long() { 60 } else { 1 };
     each_program(async |name, program| {
         for (listener, ask) in WAYS {
@@ -215,7 +215,7 @@ fn three_processes_allow_the_rate_of_one() {
 }
 
 #[test]
-fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
+fn a_hanging_store_refuses_no_request_and_is_in_the_status() {
     let Some(store) = any_store() else { return };
     let (folder, running) = start("0.01", "burst = 1000", &in_store(&store));
     let pass = || assert_eq!(running.get("/a.html", GPTBOT).status, 200);
@@ -255,7 +255,7 @@ fn a_store_that_hangs_refuses_no_request_and_the_status_says_so() {
 }
 
 #[test]
-fn a_password_in_the_url_is_in_no_log_and_no_output() {
+fn a_password_in_a_store_url_appears_in_no_log_and_no_output() {
     let with = |url: &str| config("", &format!("[rate]\nstore = \"redis://{url}\"")).robots("# nothing\n");
     let (folder, running) = with("robotsd:hunter2@127.0.0.1:1").start();
     running.wait_for_event("rate-store", |line| line["level"] == "warn");

@@ -62,7 +62,7 @@ fn harmless_targets_are_never_refused_and_are_forwarded_unchanged() {
 }
 
 #[test]
-fn registered_methods_pass_unless_a_group_names_the_crawler() {
+fn methods_other_than_get_and_head_pass_unless_a_group_names_the_crawler() {
     let origin = Origin::start();
     let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
     let path = b"/private/x";
@@ -74,7 +74,7 @@ fn registered_methods_pass_unless_a_group_names_the_crawler() {
 }
 
 #[test]
-fn a_canonical_target_gets_the_verdict_of_the_standard() {
+fn a_canonical_target_is_allowed_or_refused_as_rfc_9309_requires() {
     let origin = Origin::start();
     let (_folder, running) = super::proxy(&[("echo".to_owned(), origin.address.to_string())]);
     let robots = fs::read_to_string(super::case("robots.txt")).unwrap();

@@ -53,13 +53,13 @@ fn no_spelling_gets_a_crawler_past_a_rule() {
 
 /// A separate test, because these servers take seconds to start.
 #[test]
-fn no_spelling_gets_a_crawler_past_a_rule_to_a_servlet_container() {
+fn no_spelling_gets_a_crawler_past_a_rule_in_front_of_a_servlet_container() {
     let tree = tree();
     attack(&upstream::start(JAVA, tree.path()));
 }
 
 #[test]
-fn a_browser_is_never_refused_however_a_target_is_written() {
+fn a_browser_is_never_refused_regardless_of_the_spelling_of_the_target() {
     let origin = Origin::start();
     let (_folder, running) = proxy(&[("echo".to_owned(), origin.address.to_string())]);
     let mut client = Client::new(running.address, "s0.test", Greeting::None);

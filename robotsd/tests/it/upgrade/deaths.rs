@@ -16,7 +16,7 @@ pub(super) fn sent(address: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn once_the_new_process_serves_the_previous_one_only_drains() {
+fn the_previous_process_only_drains_even_if_the_new_process_ends() {
     for by in ["TERM", "KILL"] {
         let upgraded = Upgraded::start(LONG_DRAIN);
         let (before, address) = (upgraded.process(), upgraded.running.address);

@@ -199,7 +199,7 @@ fn download_slowly(mut stream: TcpStream, rest: &AtomicBool) {
 }
 
 #[test]
-fn an_upgrade_refuses_resets_and_cuts_off_nothing() {
+fn no_connection_is_refused_reset_or_cut_off_during_an_upgrade() {
     let upgraded = Upgraded::start(LONG_DRAIN);
     let address = upgraded.running.address;
     let rest = AtomicBool::new(false);
@@ -262,7 +262,7 @@ fn disallowed(upgraded: &Upgraded) -> u64 {
 }
 
 #[test]
-fn switch_history_and_board_survive_an_upgrade() {
+fn the_kill_switch_the_history_and_the_board_survive_an_upgrade() {
     let upgraded = Upgraded::start("");
     for _ in 0..7 {
         assert_eq!(upgraded.get("/private/x"), 403);
@@ -316,7 +316,7 @@ fn fails(upgraded: &Upgraded, want: &str) {
 }
 
 #[test]
-fn an_upgrade_that_fails_changes_nothing_and_says_why() {
+fn a_failed_upgrade_changes_nothing_and_logs_the_reason() {
     let upgraded = Upgraded::start("");
     let config = upgraded.folder.read("robotsd.toml");
     upgraded.folder.configure(config.replace("mode = \"refuse\"", "mode = \"refused\""));
@@ -349,7 +349,7 @@ fn an_upgrade_that_fails_changes_nothing_and_says_why() {
 }
 
 #[test]
-fn a_new_process_that_says_nothing_is_ended() {
+fn a_new_process_that_never_reports_is_ended() {
     let upgraded = Upgraded::start("[limits]\nupgrade = \"1s\"");
     let fails_in_time =
         || fails(&upgraded, "the new process was killed, because it could not serve within 1 s (signal: 9 (SIGKILL))");
@@ -360,7 +360,7 @@ fn a_new_process_that_says_nothing_is_ended() {
 }
 
 #[test]
-fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
+fn the_previous_process_takes_its_resources_back_if_the_new_process_cannot_serve() {
     let upgraded = Upgraded::start("");
     // This is an address of the admin interface. A process opens it when it starts.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -380,7 +380,7 @@ fn released_resources_are_taken_back_if_the_new_process_cannot_serve() {
 }
 
 #[test]
-fn a_process_that_ends_during_an_upgrade_saves_what_went_live() {
+fn a_process_that_ends_during_an_upgrade_saves_the_live_version() {
     let mut upgraded = Upgraded::start("[limits]\nupgrade = \"10m\"");
     upgraded.replace_program_by_one_that_never_serves();
     upgraded.running.signal("USR2");
@@ -394,7 +394,7 @@ fn a_process_that_ends_during_an_upgrade_saves_what_went_live() {
 }
 
 #[test]
-fn one_upgrade_at_a_time() {
+fn a_second_upgrade_is_refused_while_one_is_in_progress() {
     let upgraded = Upgraded::start("[limits]\nupgrade = \"10m\"");
     upgraded.replace_program("#!/bin/sh\nexec sleep 600\n");
     upgraded.running.signal("USR2");
@@ -410,7 +410,7 @@ fn one_upgrade_at_a_time() {
 }
 
 #[test]
-fn the_remaining_process_serves() {
+fn the_new_process_serves_if_the_previous_process_is_killed_during_an_upgrade() {
     let mut upgraded = Upgraded::start("");
     upgraded.running.signal("USR2");
     let process = wait_for("the new process", || upgraded.started().first().copied());
@@ -430,7 +430,7 @@ fn the_remaining_process_serves() {
 }
 
 #[test]
-fn a_supervisor_learns_of_the_new_process() {
+fn a_supervisor_is_notified_of_the_new_process() {
     let config = Config::new().admin_socket().site("shop", "root = \"pages\"\nrobots.path = \"robots.txt\"");
     let folder = config.robots(ROBOTS).file("pages/a.html", "a page").folder();
     let path = folder.at("notify");
@@ -451,7 +451,7 @@ fn a_supervisor_learns_of_the_new_process() {
 }
 
 #[test]
-fn the_admin_interface_listens_where_the_config_says_since_the_last_upgrade() {
+fn the_admin_interface_moves_to_the_address_in_the_config_only_at_an_upgrade() {
     let upgraded = Upgraded::start("");
     let text = upgraded.folder.read("robotsd.toml");
     let (before, after) = (free(), free());

@@ -78,7 +78,7 @@ fn saturated(upgraded: &Upgraded, rest: &AtomicBool, check: impl FnOnce(&AtomicU
 }
 
 #[test]
-fn an_upgrade_under_saturation_answers_everyone_who_waits() {
+fn an_upgrade_under_saturation_answers_all_waiting_clients() {
     let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
     let upgraded = passed(&socket, &format!("{LONG_DRAIN}\nconnections = {SLOTS}"));
     drop(socket);
@@ -92,7 +92,7 @@ fn an_upgrade_under_saturation_answers_everyone_who_waits() {
 }
 
 #[test]
-fn a_death_under_saturation_cuts_nobody_off_who_waits() {
+fn a_new_process_that_dies_under_saturation_cuts_off_no_waiting_client() {
     let (socket, rest) = (with_short_queue(), AtomicBool::new(false));
     let upgraded = passed(&socket, &format!("{LONG_DRAIN}\nconnections = {SLOTS}"));
     drop(socket);
@@ -109,7 +109,7 @@ fn a_death_under_saturation_cuts_nobody_off_who_waits() {
 }
 
 #[test]
-fn only_one_of_several_concurrent_upgrades_is_done() {
+fn only_one_process_remains_after_several_concurrent_upgrade_requests() {
     let upgraded = Upgraded::start("");
     let before = upgraded.process();
     let asked: Vec<_> = thread::scope(|scope| {

@@ -189,7 +189,7 @@ fn die(upgraded: &Upgraded, current: u32, seed: u64, tally: &Tally) -> (u32, Str
 }
 
 #[test]
-fn no_connection_is_refused_or_cut_off_that_the_process_which_died_had_not_accepted() {
+fn connections_that_a_dead_process_had_not_accepted_are_neither_refused_nor_cut_off() {
     let deaths = if is_long() { 20 } else { 4 };
     let upgraded = Upgraded::start("");
     let (address, tally) = (upgraded.running.address, Tally::default());

@@ -55,9 +55,9 @@ impl SiteStore {
 
     fn load_versions(&self, written: &mut Written, mut remembered: Remembered, now: SystemTime) -> Remembered {
         let path = self.folder.join(STATE);
-        let listed = self.whole(self.disk.read(&path)).flatten().and_then(|bytes| {
+        let listed = self.report_damage(self.disk.read(&path)).flatten().and_then(|bytes| {
             let listed = json::read(&bytes, self.disk.modified(&path), now);
-            self.whole(listed.ok_or_else(|| damaged_file(&path)))
+            self.report_damage(listed.ok_or_else(|| damaged_file(&path)))
         });
         let stamp = listed.as_ref().map_or(0, |listed| listed.stamp);
         let mut damaged = WasLive::Unknown;
@@ -96,7 +96,7 @@ impl SiteStore {
         mut remembered: Remembered,
         now: SystemTime,
     ) -> Remembered {
-        let record = self.whole(record_file::read(&self.disk, &self.folder.join(RECORD), now)).flatten();
+        let record = self.report_damage(record_file::read(&self.disk, &self.folder.join(RECORD), now)).flatten();
         let newest = record.as_ref().map_or(0, |(stamp, _)| *stamp);
         written.stamp = written.stamp.max(newest).max(stamp);
         written.record = record.as_ref().map(|(_, record)| record.clone());
@@ -105,7 +105,7 @@ impl SiteStore {
             Some((newest, LiveRecord { live, since, held, is_absent })) if newest > stamp => {
                 remembered.versions.set_rolled_back(&held);
                 remembered.versions.is_absent = is_absent;
-                let missing = live.filter(|hash| !remembered.versions.bring_back(*hash));
+                let missing = live.filter(|hash| !remembered.versions.make_current(*hash));
                 let recovered = missing.map(|hash| (hash, self.recovered(written, hash, since)));
                 if let Some((hash, None)) = recovered {
                     remembered.was_live = WasLive::Other(hash, since);
@@ -155,7 +155,7 @@ impl SiteStore {
 
     /// Forgets what this process knows about the files in the folder, because another process may
     /// have removed files or written greater stamps.
-    pub(in crate::live::state) fn trust_nothing(&self) {
+    pub(in crate::live::state) fn forget_files(&self) {
         let now = self.disk.clock.now();
         let record = record_file::read(&self.disk, &self.folder.join(RECORD), now).ok().flatten();
         let listed = self.disk.read(&self.folder.join(STATE)).ok().flatten();
@@ -168,7 +168,7 @@ impl SiteStore {
 
     pub(super) fn load_history(&self) -> History {
         let mut history = History::default();
-        let bytes = self.whole(self.disk.read(&self.folder.join(HISTORY))).flatten().unwrap_or_default();
+        let bytes = self.report_damage(self.disk.read(&self.folder.join(HISTORY))).flatten().unwrap_or_default();
         let entries = bytes.split(|byte| *byte == b'\n').filter_map(json::read_entry);
         entries.for_each(|entry| history.push(entry));
         history
@@ -178,18 +178,18 @@ impl SiteStore {
     /// damage as a problem and returns `None`.
     fn version<T>(&self, written: &mut Written, listed: &json::Listed<T>) -> Option<Version> {
         let path = self.path_of(listed.hash);
-        let bytes = self.whole(self.disk.read(&path))?;
-        let bytes = self.whole(bytes.ok_or_else(|| format!("{}: the file is missing", path.display())))?;
+        let bytes = self.report_damage(self.disk.read(&path))?;
+        let bytes = self.report_damage(bytes.ok_or_else(|| format!("{}: the file is missing", path.display())))?;
         let version = Version::new(bytes, &listed.origin, listed.modified);
         let version = (version.hash() == listed.hash).then_some(version);
-        let version = self.whole(version.ok_or_else(|| damaged_file(&path)))?;
+        let version = self.report_damage(version.ok_or_else(|| damaged_file(&path)))?;
         written.bytes.insert(listed.hash, Some(Durability::Process));
         Some(version)
     }
 
     /// Returns the content of a file from the result of a read. If the read failed, records the
     /// error as a problem and returns `None`.
-    fn whole<T>(&self, read: Result<T, String>) -> Option<T> {
+    fn report_damage<T>(&self, read: Result<T, String>) -> Option<T> {
         read.inspect_err(|damage| self.problems.set(ProblemKind::Damaged, Some(damage.clone()))).ok()
     }
 }

@@ -98,7 +98,7 @@ fn nothing() -> String {
 }
 
 #[test]
-fn in_a_sound_network_an_impostor_is_refuted_once_the_crawler_was_seen() {
+fn in_a_working_network_an_impostor_is_refuted_after_the_crawler_was_verified() {
     let network = Network::sound();
     assert_eq!(network.identity(Some(IMPOSTOR)), Identity::Undecided(UndecidedReason::SuspectPath));
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
@@ -107,7 +107,7 @@ fn in_a_sound_network_an_impostor_is_refuted_once_the_crawler_was_seen() {
 }
 
 #[test]
-fn a_proxy_in_front_that_is_not_configured_refutes_no_request_and_is_named() {
+fn no_request_behind_an_unconfigured_proxy_is_refuted_and_the_proxy_is_reported() {
     let network = Network::sound();
     for byte in 1..=250 {
         assert!(!network.is_refuted(&format!("198.41.128.{byte}")));
@@ -118,7 +118,7 @@ fn a_proxy_in_front_that_is_not_configured_refutes_no_request_and_is_named() {
 }
 
 #[test]
-fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
+fn fewer_than_ten_requests_are_refuted_after_a_proxy_takes_over_all_requests() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     let mut refuted = 0;
@@ -130,7 +130,7 @@ fn a_proxy_that_takes_the_requests_over_refutes_no_request_for_long() {
 }
 
 #[test]
-fn an_address_that_is_not_the_clients_own_refutes_no_request() {
+fn a_request_without_a_public_client_address_is_undecided() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     // Such an address comes from a wrong X-Real-IP, a container's gateway or a carrier's network.
@@ -141,7 +141,7 @@ fn an_address_that_is_not_the_clients_own_refutes_no_request() {
 }
 
 #[test]
-fn a_trusted_proxy_that_does_not_name_the_client_refutes_no_request() {
+fn the_address_of_a_trusted_proxy_is_not_used_as_the_client_address() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     let judged = |address: &str| network.verifier.public_address(address.parse().ok()).map(PublicAddress::get);
@@ -174,7 +174,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 }
 
 #[test]
-fn a_resolver_that_says_no_to_everything_refutes_no_request() {
+fn no_request_is_refuted_if_every_dns_query_gets_nxdomain_and_the_list_is_unavailable() {
     // With split DNS, or without the internet, the list cannot be fetched, either.
     let network = Network::start(nothing(), |_| {});
     for address in [GENUINE, IMPOSTOR] {
@@ -184,7 +184,7 @@ fn a_resolver_that_says_no_to_everything_refutes_no_request() {
 }
 
 #[test]
-fn a_list_that_went_wrong_refutes_no_address_once_it_is_old() {
+fn a_list_that_could_not_be_updated_for_a_day_refutes_no_address() {
     let network = Network::sound();
     assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
     network.list.answers(answer("200 OK", "", r#"{"Action needed":"update the location"}"#));
@@ -194,7 +194,7 @@ fn a_list_that_went_wrong_refutes_no_address_once_it_is_old() {
 }
 
 #[test]
-fn a_clock_that_is_off_by_a_day_refutes_no_request() {
+fn no_request_is_refuted_if_the_clock_is_off_by_a_day() {
     for is_ahead in [false, true] {
         let network = Network::sound();
         assert!(matches!(network.identity(Some(GENUINE)), Identity::Verified(_)));
@@ -209,7 +209,7 @@ fn a_clock_that_is_off_by_a_day_refutes_no_request() {
 }
 
 #[test]
-fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_named() {
+fn no_request_is_refuted_if_all_requests_have_one_address_and_the_network_is_reported() {
     let network = Network::sound();
     // Every request has the address of a load balancer, even a request of the crawler.
     for _ in 0..500 {
@@ -221,7 +221,7 @@ fn a_wrong_field_that_gives_all_requests_one_address_refutes_no_request_and_is_n
 }
 
 #[test]
-fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
+fn no_request_is_refuted_behind_a_captive_portal() {
     let page = answer("200 OK", "Content-Type: text/html; charset=utf-8\r\n", "<!doctype html><title>Sign in</title>");
     let portal = |dns: &PlayedDns| {
         for address in [GENUINE, IMPOSTOR] {
@@ -246,7 +246,7 @@ fn a_portal_that_answers_everything_with_its_page_refutes_no_request() {
 }
 
 #[test]
-fn a_list_that_shrank_refutes_no_address_that_was_in_it() {
+fn a_list_that_shrinks_by_more_than_half_is_rejected_and_refutes_no_request() {
     let all = ["8.8.8.0/24", "11.0.1.0/24", "11.0.3.0/24", "11.0.5.0/24", "11.0.7.0/24"];
     let list = |prefixes: &[&str]| answer("200 OK", "", &prefixes.join("\n"));
     let network = Network::start(list(&all), |_| {});
@@ -261,7 +261,7 @@ fn a_list_that_shrank_refutes_no_address_that_was_in_it() {
 }
 
 #[test]
-fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
+fn no_request_is_refuted_if_the_resolver_fails_or_does_not_answer() {
     let set = |dns: &PlayedDns| {
         dns.names(GENUINE, Played::Code(ResponseCode::ServFail)).names(IMPOSTOR, Played::Silence);
     };
@@ -278,7 +278,7 @@ fn a_resolver_that_fails_or_does_not_answer_refutes_no_request() {
 }
 
 #[test]
-fn a_resolver_with_an_internal_view_refutes_no_request() {
+fn no_request_is_refuted_if_the_resolver_has_an_internal_view() {
     // The resolver returns names of its own network for all addresses, or has no names for other
     // networks.
     for view in [ptr(&["gateway.corp.example"]), Played::Code(ResponseCode::NXDomain), Played::Records(Vec::new())] {
@@ -295,7 +295,7 @@ fn a_resolver_with_an_internal_view_refutes_no_request() {
 }
 
 #[test]
-fn a_network_of_ipv6_alone_verifies() {
+fn crawlers_with_ipv6_addresses_are_verified_and_impostors_are_refuted() {
     let network = Network::start(list(), |dns| {
         dns.confirmed("2001:4860:4802::1", "six.googlebot.com");
     });

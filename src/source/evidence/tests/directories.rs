@@ -64,7 +64,7 @@ impl Followed {
 }
 
 #[test]
-fn keys_are_fetched_once_a_request_needs_them() {
+fn keys_are_fetched_only_when_a_request_needs_them() {
     let followed = Followed::start(keys(&[KEY]));
     assert_eq!(followed.status().entries, None);
     assert_eq!(followed.has(THUMBPRINT), None, "nothing was fetched before it was needed");
@@ -77,7 +77,7 @@ fn keys_are_fetched_once_a_request_needs_them() {
 }
 
 #[test]
-fn a_new_key_is_found_after_five_minutes_and_an_old_one_goes() {
+fn a_new_key_is_found_after_five_minutes_and_a_removed_key_is_forgotten() {
     let followed = Followed::start(keys(&[KEY]));
     until("keys", || followed.has(THUMBPRINT));
     followed.server.answers(keys(&[OTHER_KEY]));
@@ -112,7 +112,7 @@ fn a_directory_that_fails_keeps_its_keys() {
 }
 
 #[test]
-fn a_key_that_goes_ends_what_its_signatures_verified() {
+fn a_stored_verified_signature_ends_when_its_key_leaves_the_directory() {
     let followed = Followed::start(keys(&[KEY]));
     let signed = followed.signed();
     let unavailable = Identity::Undecided(UndecidedReason::DirectoryUnavailable);
@@ -132,7 +132,7 @@ fn a_key_that_goes_ends_what_its_signatures_verified() {
 }
 
 #[test]
-fn a_proxy_that_changes_the_host_refutes_no_request_by_a_signature() {
+fn a_signature_for_another_host_is_refuted_only_after_a_valid_one_on_the_same_path() {
     let followed = Followed::start(keys(&[KEY]));
     let signed = followed.signed();
     let is = |authority, meant: Identity| {

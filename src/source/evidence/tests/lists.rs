@@ -93,7 +93,7 @@ impl Followed {
 }
 
 #[test]
-fn a_list_verifies_and_refutes() {
+fn a_fetched_list_verifies_its_addresses_and_refutes_other_addresses() {
     let followed = Followed::start(good());
     followed.fetched(1);
     assert_eq!(followed.range(INSIDE), MethodOutcome::Verified);
@@ -106,7 +106,7 @@ fn a_list_verifies_and_refutes() {
 }
 
 #[test]
-fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
+fn a_client_verified_within_the_minute_is_checked_again_when_the_evidence_changes() {
     let networks = ["9.9.9.0/24", "8.8.8.0/24", "8.8.9.0/24", "8.8.10.0/24"];
     let followed = Followed::start_with_file(answer("503 Oh", "", ""), &networks);
     followed.fetched(1);
@@ -148,7 +148,7 @@ fn who_was_verified_within_the_minute_is_judged_anew_by_other_evidence() {
 }
 
 #[test]
-fn what_is_not_modified_is_confirmed() {
+fn a_304_response_confirms_the_list() {
     let followed = Followed::start(good());
     followed.fetched(1);
     followed.server.answers("HTTP/1.1 304 Not Modified\r\n\r\n");
@@ -169,7 +169,7 @@ fn a_304_to_an_unconditional_request_confirms_nothing() {
 }
 
 #[test]
-fn whatever_is_no_list_leaves_the_one_before() {
+fn a_response_without_a_valid_list_keeps_the_previous_list() {
     let shrunken = answer("200 OK", "", &list(&["8.8.8.0/24", "8.8.9.0/24"]));
     let cut_off = good().replace("]}", "").into_bytes();
     let moved = answer("200 OK", "", r#"{"Action needed":"update the location you're fetching from"}"#);
@@ -206,7 +206,7 @@ fn whatever_is_no_list_leaves_the_one_before() {
 }
 
 #[test]
-fn a_fetched_list_replaces_an_own_file_with_other_addresses() {
+fn a_fetched_list_is_used_instead_of_the_operators_list_file() {
     let followed = Followed::start_with_file(good(), &["9.9.9.0/24"]);
     followed.fetched(1);
     let status = followed.status();
@@ -215,7 +215,7 @@ fn a_fetched_list_replaces_an_own_file_with_other_addresses() {
 }
 
 #[test]
-fn a_redirect_is_followed() {
+fn a_redirect_to_a_list_is_followed() {
     let target = PlayedHttp::start(good());
     let followed = Followed::start(answer("302 Found", &format!("Location: {}\r\n", target.url), ""));
     followed.fetched(1);
@@ -223,7 +223,7 @@ fn a_redirect_is_followed() {
 }
 
 #[test]
-fn an_answer_that_does_not_end_is_given_up() {
+fn a_response_that_stalls_is_aborted_after_the_time_limit() {
     let fetcher = crate::source::fetch::Fetcher::builder().fetch_within(Duration::from_millis(200));
     let fetcher = fetcher.start().expect("a thread");
     let server = PlayedHttp::start_stalling("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
@@ -256,7 +256,7 @@ fn without_a_network_from_the_start_no_request_is_refuted() {
 }
 
 #[test]
-fn what_was_fetched_is_there_after_a_restart_without_a_network() {
+fn a_fetched_list_is_available_after_a_restart_without_a_network() {
     let folder = tempfile::tempdir().expect("a folder");
     let followed = Followed::start_with(good(), |builder| builder.saved_in(folder.path()));
     followed.fetched(1);
@@ -335,7 +335,7 @@ fn an_older_saved_list_is_not_confirmed_by_a_response_about_a_newer_list() {
 }
 
 #[test]
-fn a_clock_that_is_wrong_by_a_day_refutes_no_request() {
+fn no_request_is_refuted_if_the_clock_is_wrong_by_a_day() {
     let followed = Followed::start(good());
     followed.fetched(1);
     followed.clock.go_back(25 * HOUR);
@@ -343,7 +343,7 @@ fn a_clock_that_is_wrong_by_a_day_refutes_no_request() {
 }
 
 #[test]
-fn a_registry_that_changes_keeps_what_it_still_names() {
+fn a_changed_registry_keeps_the_lists_that_it_still_contains() {
     let followed = Followed::start(good());
     followed.fetched(1);
     let other = PlayedHttp::start(good());
@@ -378,7 +378,7 @@ fn lists_whose_urls_differ_only_in_the_query_are_separate_and_the_query_is_not_d
 
 /// If the network is down, one event reports all lists. A second event reports an unknown list.
 #[test]
-fn what_cannot_be_fetched_is_said_once_by_its_cause() {
+fn lists_that_cannot_be_fetched_are_reported_once_per_cause() {
     let server = PlayedHttp::start(answer("503 Service Unavailable", "Retry-After: 0\r\n", ""));
     let clock = TestClock::new();
     let urls: Vec<String> = (0..40).map(|number| format!("{}/{number}", server.url)).collect();

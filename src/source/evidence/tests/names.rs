@@ -74,7 +74,7 @@ impl Resolved {
 }
 
 #[test]
-fn a_name_that_leads_back_verifies() {
+fn a_reverse_dns_name_that_resolves_back_to_the_address_verifies() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.dns.asked(), ["PTR 1.66.249.66.in-addr.arpa.", "A crawl-66-249-66-1.googlebot.com."]);
     // A known address is not looked up again.
@@ -89,7 +89,7 @@ fn a_name_that_leads_back_verifies() {
 }
 
 #[test]
-fn what_leads_elsewhere_is_refuted() {
+fn an_address_without_a_confirmed_name_of_the_crawler_is_refuted() {
     let cases: [(&str, Played, MethodOutcome); 7] = [
         ("no such name", Played::Code(ResponseCode::NXDomain), NO_NAME),
         ("no records", Played::Records(Vec::new()), NO_NAME),
@@ -110,7 +110,7 @@ fn what_leads_elsewhere_is_refuted() {
 
 /// A resolver that has never answered, or has failed for an hour, cannot refute claims.
 #[test]
-fn a_resolver_counts_as_evidence_while_it_answers() {
+fn a_resolver_that_never_answered_or_failed_for_an_hour_cannot_refute_claims() {
     let (dns, lists, clock) =
         (PlayedDns::start(), PlayedHttp::start(answer("404 Not Found", "", "")), TestClock::new());
     let of_names = vec![".googlebot.com".to_owned()];
@@ -152,7 +152,7 @@ fn a_resolver_counts_as_evidence_while_it_answers() {
 }
 
 #[test]
-fn a_question_that_the_resolver_cannot_answer_refutes_no_request() {
+fn a_dns_query_without_a_usable_answer_refutes_no_request() {
     let cases: [(&str, Played, UndecidedReason); 4] = [
         ("no answer", Played::Silence, UndecidedReason::Timeout),
         ("SERVFAIL", Played::Code(ResponseCode::ServFail), UndecidedReason::ResolverFailure),
@@ -169,7 +169,7 @@ fn a_question_that_the_resolver_cannot_answer_refutes_no_request() {
 }
 
 #[test]
-fn an_answer_of_a_hundred_names_is_read_over_tcp() {
+fn a_dns_answer_with_a_hundred_names_is_read_over_tcp() {
     let resolved = Resolved::proven();
     let mut names = vec!["a-name-that-takes-its-room.evil.example"; 100];
     names[0] = "first.googlebot.com";
@@ -179,14 +179,14 @@ fn an_answer_of_a_hundred_names_is_read_over_tcp() {
 }
 
 #[test]
-fn a_resolver_that_says_no_to_everything_refutes_no_request() {
+fn no_request_is_refuted_if_every_dns_query_gets_nxdomain() {
     let resolved = Resolved::start();
     let unproven = undecided(UndecidedReason::UnprovenResolver);
     assert_eq!((resolved.rdns(CLIENT), resolved.rdns(PROOF)), (unproven, unproven));
 }
 
 #[test]
-fn the_proof_of_a_resolver_is_renewed() {
+fn a_resolver_is_tested_again_when_its_last_test_is_an_hour_old() {
     let resolved = Resolved::proven();
     assert_eq!(resolved.rdns(CLIENT), NO_NAME);
     resolved.clock.pass(HOUR + Duration::from_secs(1));
@@ -200,7 +200,7 @@ fn the_proof_of_a_resolver_is_renewed() {
 }
 
 #[test]
-fn no_crowd_of_addresses_makes_more_questions_than_the_bound() {
+fn requests_from_many_addresses_do_not_exceed_the_rate_limit_of_dns_queries() {
     let pace = Duration::from_millis(20);
     let resolved = Resolved::start_with(pace, LONG);
     let start = Instant::now();
@@ -274,7 +274,7 @@ fn questions_before_a_new_address(networks: &[String], names: Option<&Played>) -
 /// With a single queue for all networks, the first 256 addresses would be looked up first, and
 /// chance would decide which address is next.
 #[test]
-fn a_new_address_is_looked_up_while_a_network_floods() {
+fn a_new_address_is_looked_up_soon_while_one_network_floods_the_queue() {
     let silence = Played::Silence;
     for network in ["2600:1:2:3:0:0", "9.9.9"] {
         for names in [None, Some(&silence)] {
@@ -288,7 +288,7 @@ fn a_new_address_is_looked_up_while_a_network_floods() {
 }
 
 #[test]
-fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
+fn a_new_address_is_looked_up_soon_while_many_networks_of_one_48_prefix_flood_the_queue() {
     let networks: Vec<String> = (0..1_000).map(|number| format!("2600:1:2:{number:x}:0:0")).collect();
     for names in [None, Some(&Played::Silence)] {
         let [reverse, forward] = questions_before_a_new_address(&networks, names);
@@ -298,7 +298,7 @@ fn a_new_address_is_looked_up_while_many_networks_of_one_site_flood() {
 
 /// Looks up names as a program that checks a log does.
 #[test]
-fn names_asked_for_one_by_one_keep_the_bounds() {
+fn dns_queries_of_a_log_check_keep_the_rate_limit() {
     let dns = PlayedDns::start();
     dns.confirmed(PROOF, "crawl-66-249-66-1.googlebot.com").names(CLIENT, ptr(&["evil.example"]));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

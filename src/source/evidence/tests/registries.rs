@@ -80,7 +80,7 @@ fn hash(text: &str) -> VersionHash {
 }
 
 #[test]
-fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
+fn a_published_registry_is_fetched_with_validators_and_at_most_hourly() {
     let followed = Followed::start(published("HouseBot"));
     until("a registry", || followed.knows("HouseBot").then_some(()));
     assert_eq!(followed.event(0), format!("version {} is used now", hash("HouseBot").short()));
@@ -101,7 +101,7 @@ fn a_published_registry_is_fetched_with_validators_and_hourly_at_most() {
 }
 
 #[test]
-fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
+fn an_unusable_registry_keeps_the_previous_one_and_is_reported_once() {
     for wrong in [
         answer("503 Oh", "", ""),
         answer("200 OK", "Content-Type: text/html\r\n", "HouseBot"),
@@ -135,7 +135,7 @@ fn what_cannot_be_used_keeps_the_registry_and_is_said_once() {
 }
 
 #[test]
-fn a_large_change_waits_until_it_is_accepted() {
+fn a_registry_without_a_search_engine_is_held_until_its_hash_is_accepted() {
     let followed = Followed::start(published("HouseBot"));
     followed.event(0);
     let without = "OtherBot\n-Googlebot";
@@ -160,7 +160,7 @@ fn a_large_change_waits_until_it_is_accepted() {
 }
 
 #[test]
-fn the_first_one_is_compared_with_the_builtin_rows() {
+fn the_first_fetched_registry_is_compared_with_the_builtin_one() {
     let followed = Followed::start(published("-bingbot"));
     assert!(followed.event(0).contains("the search engine \"bingbot\" is missing from the new registry"));
     assert!(followed.registry.current().is_none() && followed.registry.status().waiting.is_some());
@@ -169,7 +169,7 @@ fn the_first_one_is_compared_with_the_builtin_rows() {
 }
 
 #[test]
-fn the_last_good_registry_outlives_the_process() {
+fn the_last_accepted_registry_is_used_again_after_a_restart() {
     let folder = tempfile::tempdir().expect("a folder");
     let first = Followed::start_in(published("-bingbot"), folder.path());
     first.event(0);
@@ -197,14 +197,14 @@ fn the_last_good_registry_outlives_the_process() {
 }
 
 #[test]
-fn a_registry_is_not_fetched_in_the_clear() {
+fn a_registry_is_not_fetched_without_tls() {
     let url = "http://localhost:1/registry.toml".parse().expect("a URL");
     let error = FollowedDocument::<Registry>::builder(url, read).start().expect_err("in the clear");
     assert!(error.to_string().ends_with("write the https URL of the registry"), "{error}");
 }
 
 #[test]
-fn a_fragment_is_followed_by_a_fetcher_that_nobody_else_keeps() {
+fn a_fragment_keeps_its_fetcher_alive_and_is_updated() {
     let (server, pem) = PlayedHttp::start_tls(published("User-agent: HouseBot\nDisallow: /\n"));
     let fetcher = Fetcher::builder().trust_only(pem.as_bytes()).expect("a certificate").start().expect("a thread");
     let clock = TestClock::new();

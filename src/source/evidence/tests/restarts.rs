@@ -59,7 +59,7 @@ impl Installed {
 }
 
 #[test]
-fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
+fn claims_on_a_verified_path_are_refuted_for_a_day_even_after_restarts() {
     let installed = Installed::learned();
     installed.clock.pass(HOUR);
     let verifier = installed.start();
@@ -75,7 +75,7 @@ fn a_restart_keeps_refuting_on_a_path_that_was_verified() {
 }
 
 #[test]
-fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
+fn no_request_is_refuted_if_the_clock_was_wrong_before_a_restart() {
     for is_ahead in [true, false] {
         let installed = Installed::learned();
         if is_ahead {
@@ -93,7 +93,7 @@ fn a_clock_that_was_wrong_before_a_restart_refutes_no_request() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_harms_nothing_and_is_replaced() {
+fn an_invalid_claim_paths_file_refutes_no_request_and_is_replaced() {
     let path = r#"{"site":"example.com","listener":"0.0.0.0:443","crawler":"Playbot","verified":"#;
     for (text, is_problem) in [
         ("", true),
@@ -122,7 +122,7 @@ fn a_file_that_cannot_be_read_harms_nothing_and_is_replaced() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_said() {
+fn a_claim_paths_file_that_cannot_be_written_is_reported() {
     let installed = Installed::new();
     std::fs::create_dir(installed.file()).expect("a folder in its place");
     let verifier = installed.start();
@@ -134,7 +134,7 @@ fn a_folder_that_cannot_be_written_is_said() {
 
 /// The resolver is queried again, because its answer to the previous process proves nothing now.
 #[test]
-fn a_restart_knows_an_address_that_proves_the_resolver() {
+fn after_a_restart_the_resolver_is_tested_with_a_saved_verified_address() {
     let (dns, clock) = (PlayedDns::start(), TestClock::new());
     dns.confirmed(GENUINE, "crawl.googlebot.com");
     let registry = registry(|row| Crawler { reverse_dns: vec![".googlebot.com".into()], ..row });

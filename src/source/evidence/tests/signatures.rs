@@ -137,7 +137,7 @@ fn a_valid_signature_is_checked_once() {
 }
 
 #[test]
-fn a_result_holds_as_long_as_the_signature() {
+fn a_stored_result_is_used_only_while_the_signature_is_valid() {
     let signer = Signer::new();
     let request = signer.sign(PLAIN, 1);
     for (now, outcome) in [
@@ -156,7 +156,7 @@ fn a_result_holds_as_long_as_the_signature() {
 }
 
 #[test]
-fn a_signature_that_is_replayed_for_another_request_is_not_the_one_that_was_checked() {
+fn a_signature_replayed_for_another_request_does_not_get_the_stored_result() {
     let all = r#""@authority" "@method" "@scheme" "@target-uri" "@request-target" "@path" "@query" "x" "signature-agent";key="sig1""#;
     let cases: [(&str, &[Change]); 5] = [
         (PLAIN, &[|request| Request { authority: "other.example", ..request }]),
@@ -203,7 +203,7 @@ fn a_signature_that_is_replayed_for_another_request_is_not_the_one_that_was_chec
 }
 
 #[test]
-fn a_result_ends_with_the_keys_that_it_is_from() {
+fn a_stored_result_is_not_used_after_its_key_is_gone() {
     let signer = Signer::new();
     let (valid, invalid) = (signer.sign(PLAIN, 1), signer.sign(PLAIN, 2).altered());
     let check = || (signer.check(&valid, "8.8.8.8", CREATED), signer.check(&invalid, "8.8.8.8", CREATED));
@@ -224,7 +224,7 @@ fn a_result_ends_with_the_keys_that_it_is_from() {
 }
 
 #[test]
-fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
+fn a_signature_must_cover_only_the_required_components() {
     const LACKING: MethodOutcome = MethodOutcome::Undecided(UndecidedReason::ComponentNotCovered);
     let mut signer = Signer::new();
     let replayed = Request { method: "POST", target: "/private/?y", ..signer.sign(PLAIN, 1) };
@@ -259,7 +259,7 @@ fn a_signature_holds_for_what_it_does_not_cover_unless_that_is_required() {
 }
 
 #[test]
-fn one_sender_has_ten_failing_checks_a_second() {
+fn a_sender_is_limited_to_ten_failing_signature_checks_per_second() {
     let signer = Signer::new();
     let mut outcomes = Vec::new();
     for nonce in 0..30 {
@@ -291,7 +291,7 @@ fn one_sender_has_ten_failing_checks_a_second() {
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn the_number_and_the_size_of_stored_signature_results_are_limited() {
     let signer = Signer::new();
     let valid = signer.sign(PLAIN, 1);
     for number in 0..3_000_u32 {
@@ -315,7 +315,7 @@ fn what_is_kept_is_bounded() {
 
 /// Checks every case of the shared test set several times with the same cache.
 #[test]
-fn signed_requests_have_the_outcome_of_their_case_from_memory_too() {
+fn stored_results_equal_a_fresh_check_for_every_signed_test_case() {
     let cases: Value = serde_json::from_str(include_str!("../../../../tests/cases/web_bot_auth.json")).expect("JSON");
     let refused = KeySet::parse(cases["key"].to_string().as_bytes()).expect("a key");
     let mut key = refused.clone();

@@ -90,7 +90,7 @@ fn nothing_is_known_before_the_first_fetch() {
 }
 
 #[test]
-fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
+fn a_2xx_response_is_parsed_regardless_of_its_status_code_and_body() {
     for status in [200, 201, 203, 204, 206, 299] {
         assert_eq!(World::new().answered(status, &[], "# x").reads(), "# x", "{status}");
     }
@@ -100,7 +100,7 @@ fn success_is_parsed_whatever_its_status_and_whatever_it_holds() {
 }
 
 #[test]
-fn redirects_that_lead_nowhere_are_as_404() {
+fn too_many_or_broken_redirects_count_as_404() {
     let mut world = World::new();
     world.cache.record(FetchOutcome::Redirected, world.now);
     assert_eq!(world.reads(), "allow");
@@ -108,7 +108,7 @@ fn redirects_that_lead_nowhere_are_as_404() {
 }
 
 #[test]
-fn a_redirect_that_nobody_followed_disallows_all() {
+fn a_redirect_that_was_not_followed_disallows_all() {
     for status in [301, 302, 303, 307, 308] {
         let mut world = World::new();
         assert_eq!(world.status(status).reads(), "disallow", "{status}");
@@ -117,7 +117,7 @@ fn a_redirect_that_nobody_followed_disallows_all() {
 }
 
 #[test]
-fn a_cache_answers_only_for_its_own_site() {
+fn a_crawler_cache_allows_only_urls_of_its_own_site() {
     let mut world = World::new();
     world.found("User-agent: *\nDisallow: /x\n");
     for (url, allowed) in [
@@ -159,7 +159,7 @@ fn a_cache_answers_only_for_its_own_site() {
 }
 
 #[test]
-fn a_url_is_allowed_by_the_rules_of_the_copy_for_each_agent() {
+fn a_url_is_allowed_by_the_rules_for_the_agent_in_the_cached_copy() {
     let mut world = World::new();
     world.found("User-agent: Our2Bot\nDisallow: /our/\n\nUser-agent: *\nDisallow: /\n");
     for (agent, url, allowed) in [
@@ -186,7 +186,7 @@ fn a_url_is_allowed_by_the_rules_of_the_copy_for_each_agent() {
 }
 
 #[test]
-fn without_a_copy_all_or_nothing_but_the_file_is_allowed() {
+fn without_a_copy_everything_or_only_robots_txt_is_allowed() {
     for (mut world, allowed) in [(World::new(), false), (World::new(), true)] {
         if allowed {
             world.status(404);
@@ -202,14 +202,14 @@ fn without_a_copy_all_or_nothing_but_the_file_is_allowed() {
 }
 
 #[test]
-fn client_errors_allow_all_401_and_403_included() {
+fn client_errors_including_401_and_403_allow_all() {
     for status in (400..500).filter(|status| *status != 429) {
         assert_eq!(World::new().status(status).reads(), "allow", "{status}");
     }
 }
 
 #[test]
-fn too_many_requests_is_a_server_error() {
+fn status_429_disallows_all_like_a_server_error() {
     assert_eq!(World::new().status(429).reads(), "disallow");
 }
 
@@ -221,7 +221,7 @@ fn server_errors_disallow_all() {
 }
 
 #[test]
-fn every_failure_disallows_all() {
+fn every_kind_of_fetch_failure_disallows_all() {
     for kind in FetchErrorKind::ALL {
         assert_eq!(World::new().failed(*kind).reads(), "disallow", "{kind:?}");
     }
@@ -242,7 +242,7 @@ fn a_body_that_is_still_compressed_is_a_failure() {
 }
 
 #[test]
-fn a_failure_is_retried_until_another_status() {
+fn a_failed_fetch_is_retried_with_doubling_pauses_until_another_status() {
     let mut world = World::new();
     world.status(500);
     let mut pauses = Vec::new();
@@ -262,7 +262,7 @@ fn a_failure_is_retried_until_another_status() {
 }
 
 #[test]
-fn retry_after_is_waited_for_up_to_a_day() {
+fn retry_after_is_respected_up_to_a_day() {
     let mut world = World::new();
     assert_eq!(world.answered(503, &[(RETRY_AFTER, "7200")], "").due_in(), 2 * HOUR);
     assert_eq!(world.answered(503, &[(RETRY_AFTER, "999999")], "").due_in(), DAY);
@@ -270,7 +270,7 @@ fn retry_after_is_waited_for_up_to_a_day() {
 }
 
 #[test]
-fn an_answer_is_used_for_24_hours() {
+fn a_response_is_used_for_24_hours() {
     let mut world = World::new();
     world.found("# a");
     assert_eq!(world.due_in(), DAY);
@@ -291,7 +291,7 @@ fn max_age_shortens_the_24_hours_and_never_lengthens_them() {
 }
 
 #[test]
-fn no_cache_is_asked_again_before_every_use() {
+fn a_response_with_no_cache_is_due_again_before_every_use() {
     let mut world = World::new();
     world.answered(200, &[(CACHE_CONTROL, "no-cache")], "# a");
     assert!(world.is_due());
@@ -307,14 +307,14 @@ fn a_failure_while_the_copy_is_fresh_changes_nothing() {
 }
 
 #[test]
-fn a_stale_copy_that_cannot_be_fetched_anew_disallows_all() {
+fn a_stale_copy_that_cannot_be_fetched_again_disallows_all() {
     let mut world = World::new();
     assert_eq!(world.found("# a").after(DAY).status(500).reads(), "disallow");
     assert_eq!(world.found("# b").reads(), "# b");
 }
 
 #[test]
-fn after_30_days_of_failure_the_last_copy_counts() {
+fn after_30_days_of_failure_the_last_copy_is_used() {
     let mut world = World::new();
     world.found("# a").after(DAY).status(500);
     assert_eq!(world.failed_for(30).reads(), "disallow");
@@ -332,7 +332,7 @@ fn after_30_days_of_failure_without_a_copy_all_is_allowed() {
 
 /// Without attempts, nothing shows that the server has failed all the time.
 #[test]
-fn days_without_an_attempt_are_not_days_of_failure() {
+fn days_without_a_fetch_attempt_do_not_count_as_days_of_failure() {
     let mut world = World::new();
     world.status(500);
     assert_eq!(world.after(31 * DAY).reads(), "disallow", "one failure");
@@ -349,7 +349,7 @@ fn days_without_an_attempt_are_not_days_of_failure() {
 }
 
 #[test]
-fn failures_of_all_kinds_count_together_and_a_success_starts_anew() {
+fn failures_of_all_kinds_count_together_until_a_success() {
     let mut world = World::new();
     world.status(500).failed_for(20).status(429).failed_for(10).after(SECOND).failed(FetchErrorKind::Name);
     assert_eq!(world.reads(), "allow");
@@ -365,7 +365,7 @@ fn a_client_error_removes_the_copy() {
 }
 
 #[test]
-fn no_store_leaves_no_copy_to_fall_back_on() {
+fn a_response_with_no_store_is_not_used_after_a_later_failure() {
     let mut world = World::new();
     world.answered(200, &[(CACHE_CONTROL, "no-store")], "# a");
     assert_eq!(world.reads(), "# a");
@@ -373,7 +373,7 @@ fn no_store_leaves_no_copy_to_fall_back_on() {
 }
 
 #[test]
-fn not_modified_makes_the_copy_fresh_again() {
+fn a_304_response_makes_the_copy_fresh_again() {
     let mut world = World::new();
     world.answered(200, &[(ETAG, "\"1\"")], "# a");
     assert_eq!(
@@ -387,14 +387,14 @@ fn not_modified_makes_the_copy_fresh_again() {
 }
 
 #[test]
-fn not_modified_without_a_copy_is_a_bad_response() {
+fn a_304_response_without_a_copy_disallows_all() {
     assert_eq!(World::new().status(304).reads(), "disallow");
     let mut world = World::new();
     assert_eq!(world.status(404).after(DAY).status(304).reads(), "disallow");
 }
 
 #[test]
-fn who_prefers_the_last_copy_may_go_on_by_it() {
+fn a_stale_copy_is_used_during_failures_if_goes_by_last_copy_is_set() {
     let mut world = World::new();
     world.cache.goes_by_last_copy = true;
     assert_eq!(world.status(500).reads(), "disallow", "there is none yet");
@@ -422,7 +422,7 @@ fn after_the_clock_was_set_back_the_file_is_fetched_again() {
 }
 
 #[test]
-fn the_specification_row_by_row() {
+fn each_fetch_result_of_the_specification_gives_the_expected_access_or_lifetime() {
     let spec: Value =
         serde_json::from_str(include_str!("../../../../tests/cases/spec.json")).expect("the case data is JSON");
     let rows = spec["fetch_result"].as_array().expect("rows");
@@ -474,7 +474,7 @@ fn the_specification_row_by_row() {
 
 /// `allows` must not use an old copy forever, even if the crawler never fetches the file again.
 #[test]
-fn an_answer_that_is_not_fetched_again_allows_nothing() {
+fn a_response_that_was_not_fetched_again_for_25_hours_allows_only_robots_txt() {
     const OPEN: &str = "User-agent: *\nDisallow: /private/\n";
     for status in [200, 404] {
         let mut world = World::new();

@@ -27,7 +27,7 @@ impl World {
     fn good() -> Self {
         let mut world = Self::new(None);
         assert_eq!(world.answered(200, &[(ETAG, "\"1\"")]), "offer");
-        world.taken();
+        world.record_published();
         world
     }
 
@@ -36,11 +36,11 @@ impl World {
         self
     }
 
-    fn taken(&mut self) -> &mut Self {
+    fn record_published(&mut self) -> &mut Self {
         let mut headers = HeaderMap::new();
         headers.insert(ETAG, HeaderValue::from_static("\"1\""));
         let interval = self.state.schedule.interval(Default::default());
-        self.state.taken(Validators::of(&headers), interval, self.now);
+        self.state.record_published(Validators::of(&headers), interval, self.now);
         self
     }
 
@@ -65,7 +65,7 @@ impl World {
         match self.state.take(answer, self.now, 0) {
             Step::Offer { .. } => "offer",
             Step::Confirm => "confirm",
-            Step::Open(_) => "open",
+            Step::EndEnforcement(_) => "open",
             Step::Hold(..) => "hold",
             Step::Keep(..) => "keep",
         }
@@ -77,7 +77,7 @@ impl World {
 }
 
 #[test]
-fn success_is_offered_and_asked_for_again_in_an_hour() {
+fn a_successful_response_is_offered_and_fetched_again_in_an_hour() {
     let world = World::good();
     assert_eq!(world.due_in(), HOUR);
     assert_eq!(world.state.status().confirmed, Some(world.now));
@@ -85,17 +85,17 @@ fn success_is_offered_and_asked_for_again_in_an_hour() {
 }
 
 #[test]
-fn what_is_offered_and_refused_is_asked_for_whole_and_soon() {
+fn a_rejected_file_is_fetched_again_soon_without_validators() {
     let mut world = World::good();
     assert_eq!(world.after(HOUR).status(200), "offer");
-    world.state.refused();
+    world.state.record_rejected();
     assert!(world.state.validators.is_empty());
     assert!(world.due_in() < Duration::from_secs(6));
     assert_eq!(world.state.status().failing_since, Some(world.now));
 }
 
 #[test]
-fn not_modified_confirms_what_is_live() {
+fn a_304_response_confirms_the_live_version() {
     let mut world = World::good();
     world.after(HOUR);
     assert_eq!(world.answered(304, &[(CACHE_CONTROL, "max-age=120")]), "confirm");
@@ -104,10 +104,10 @@ fn not_modified_confirms_what_is_live() {
 }
 
 #[test]
-fn not_modified_unasked_is_a_failure() {
+fn a_304_response_to_an_unconditional_request_is_a_failure() {
     assert_eq!(World::new(None).status(304), "keep");
     let mut world = World::good();
-    world.state.refused();
+    world.state.record_rejected();
     assert_eq!(world.status(304), "keep");
 }
 
@@ -131,7 +131,7 @@ fn before_the_first_success_a_missing_file_means_no_rules_at_once() {
 }
 
 #[test]
-fn failures_keep_the_last_good_version_however_long() {
+fn failures_of_any_duration_keep_the_last_good_version() {
     let mut world = World::good();
     let confirmed = world.state.status().confirmed;
     for round in 0..400 {
@@ -145,19 +145,19 @@ fn failures_keep_the_last_good_version_however_long() {
 }
 
 #[test]
-fn redirects_that_lead_nowhere_keep_the_last_good_version() {
+fn too_many_or_broken_redirects_keep_the_last_good_version() {
     let mut world = World::good();
     assert_eq!(world.takes(FetchOutcome::Redirected), "keep");
     assert_eq!(World::new(None).takes(FetchOutcome::Redirected), "keep");
 }
 
 #[test]
-fn a_part_is_not_taken_for_the_whole() {
+fn a_206_response_keeps_the_last_good_version() {
     assert_eq!(World::good().status(206), "keep");
 }
 
 #[test]
-fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
+fn a_version_whose_file_is_missing_is_held_for_24_hours_and_then_removed() {
     for status in [404, 410, 401, 403] {
         let mut world = World::good();
         let missed = world.after(HOUR).now;
@@ -173,7 +173,7 @@ fn a_file_that_goes_missing_is_held_for_24_hours_then_means_no_rules() {
 }
 
 #[test]
-fn a_version_kept_over_a_restart_is_held_too() {
+fn a_version_from_before_a_restart_is_also_held_for_24_hours() {
     let mut world = World::new(Some(VersionHash::of(b"")));
     assert_eq!(world.status(404), "hold");
     assert_eq!(world.failed(), "keep");
@@ -181,26 +181,26 @@ fn a_version_kept_over_a_restart_is_held_too() {
 }
 
 #[test]
-fn a_file_that_comes_back_is_held_for_24_hours_when_it_goes_again() {
+fn a_file_that_returns_and_disappears_again_is_held_for_another_24_hours() {
     let mut world = World::good();
     assert_eq!(world.status(404), "hold");
     assert_eq!(world.after(23 * HOUR).status(200), "offer");
-    world.taken();
+    world.record_published();
     assert_eq!(world.after(2 * HOUR).status(404), "hold");
     assert_eq!(world.after(23 * HOUR).status(404), "hold");
 }
 
 #[test]
-fn after_no_rules_a_new_file_is_offered() {
+fn a_file_that_appears_after_a_404_is_offered() {
     let mut world = World::new(None);
     assert_eq!(world.status(404), "open");
     assert_eq!(world.after(HOUR).status(200), "offer");
-    world.taken();
+    world.record_published();
     assert_eq!(world.status(404), "hold");
 }
 
 #[test]
-fn failures_are_retried_ever_more_slowly_and_retry_after_counts() {
+fn failures_are_retried_with_growing_pauses_and_retry_after_is_respected() {
     let mut world = World::good();
     let pauses: Vec<_> = (0..10)
         .map(|_| {
@@ -214,7 +214,7 @@ fn failures_are_retried_ever_more_slowly_and_retry_after_counts() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_harms_nothing() {
+fn a_clock_that_jumps_back_keeps_the_held_version() {
     let mut world = World::good();
     world.status(404);
     world.now -= 10_000 * DAY;
@@ -223,10 +223,10 @@ fn a_clock_that_jumps_back_harms_nothing() {
 }
 
 #[test]
-fn a_version_that_others_brought_live_is_held_as_well() {
+fn a_version_that_was_not_published_by_a_fetch_is_also_held() {
     let mut world = World::new(None);
     assert_eq!(world.status(200), "offer");
-    world.state.refused();
+    world.state.record_rejected();
     world.state.observe(Some(VersionHash::of(b"")));
     assert_eq!(world.status(404), "hold");
 }

@@ -111,7 +111,7 @@ fn outcome(fetcher: &Fetcher, url: &str) -> Result<String, FetchErrorKind> {
 }
 
 #[test]
-fn a_redirect_leads_to_no_more_private_class() {
+fn a_redirect_to_a_more_private_kind_of_address_is_refused() {
     let fetcher = fetcher(by_system);
     let (yes, no) = (Ok("# the file".to_owned()), Err(FetchErrorKind::RedirectAddress));
     for (from, to, want) in [
@@ -139,7 +139,7 @@ fn a_redirect_leads_to_no_more_private_class() {
 }
 
 #[test]
-fn no_spelling_of_this_machine_is_reached_from_a_public_server() {
+fn a_redirect_from_a_public_server_reaches_no_spelling_of_a_loopback_address() {
     let victim = Server::at(LOOPBACK);
     let port = victim.address.port();
     let fetcher = fetcher(by_system);
@@ -156,7 +156,7 @@ fn no_spelling_of_this_machine_is_reached_from_a_public_server() {
 }
 
 #[test]
-fn each_hop_counts_from_the_one_before() {
+fn each_redirect_is_checked_against_the_server_that_sent_it() {
     let fetcher = fetcher(by_system);
     let last = Server::at(LOOPBACK);
     let second = Server::at(PUBLIC).redirects_to(&last.url());
@@ -168,7 +168,7 @@ fn each_hop_counts_from_the_one_before() {
 }
 
 #[test]
-fn a_name_that_is_rebound_to_this_machine_is_not_followed_there() {
+fn a_redirect_to_a_name_that_is_rebound_to_loopback_is_refused() {
     let (public, victim) = on_one_port();
     let port = victim.address.port();
     let public = public.redirects_to("/again");
@@ -184,7 +184,7 @@ fn a_name_that_is_rebound_to_this_machine_is_not_followed_there() {
 }
 
 #[test]
-fn of_several_addresses_only_those_that_are_allowed_are_tried() {
+fn only_the_allowed_addresses_of_a_redirect_target_are_tried() {
     let (allowed, forbidden) = on_one_port();
     let port = allowed.address.port();
     let here = Server::at(PUBLIC).redirects_to(&format!("http://both.example:{port}/robots.txt"));
@@ -199,7 +199,7 @@ fn of_several_addresses_only_those_that_are_allowed_are_tried() {
 }
 
 #[test]
-fn a_site_keeps_its_version_and_the_message_says_what_would_be_right() {
+fn a_forbidden_redirect_keeps_the_live_version_and_the_message_contains_advice() {
     let admin = Server::at(LOOPBACK);
     let here = Server::at(PUBLIC);
     let fetcher = fetcher(by_system);

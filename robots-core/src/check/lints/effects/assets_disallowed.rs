@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_distinguished() {
+    fn patterns_for_scripts_and_styles_are_warnings_and_asset_folders_are_notes() {
         for pattern in ["/*.js", "/*.js$", "/*.css*", "/js/", "/wp-includes/", "/css", "*.css$"] {
             assert_eq!(severity(pattern.as_bytes()), Some(Severity::Warning), "{pattern}");
         }

@@ -26,15 +26,15 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let opens = global().any(|rule| rule.access() == Access::Allow && matches!(rule.pattern(), [b'/' | b'*', _, ..]));
     // If no rule allows any part of the site, the lint `whole-site-disallowed` applies instead.
     let (Some(rule), true) = (closes, opens) else { return };
-    let is_deaf = |crawler: &&Crawler| {
+    let ignores_star = |crawler: &&Crawler| {
         let is_documented = crawler.checked_on.is_some() && !crawler.is_control;
         is_documented && crawler.obeys_robots == Obeys::Yes && crawler.obeys_star == Obeys::No
     };
-    let deaf = file.crawlers.registry.crawlers().filter(is_deaf);
-    let deaf = deaf.filter(|crawler| !crawler.tokens.iter().any(|token| named.contains(token)));
-    let deaf: Vec<&[u8]> = deaf.map(|crawler| crawler.name.as_bytes()).collect();
-    if let Some(first) = deaf.first() {
-        let names = quoted_list(deaf.iter().copied());
+    let ignoring = file.crawlers.registry.crawlers().filter(ignores_star);
+    let ignoring = ignoring.filter(|crawler| !crawler.tokens.iter().any(|token| named.contains(token)));
+    let ignoring: Vec<&[u8]> = ignoring.map(|crawler| crawler.name.as_bytes()).collect();
+    if let Some(first) = ignoring.first() {
+        let names = quoted_list(ignoring.iter().copied());
         sink.report(rule.range(), format_args!("the group for \"*\" is ignored by {names}"))
             .of_agent(first)
             .help("add a user-agent line for each of these crawlers");

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn only_search_engines_that_something_is_disallowed_to_are_found() {
+    fn only_refused_search_engines_with_a_disallow_rule_are_reported() {
         let file = "User-agent: Googlebot\nAllow: /\nDisallow: /x\n\nUser-agent: *\nDisallow: /y\n";
         assert_eq!(lines(file, &["Googlebot"]), [3]);
         assert_eq!(lines(file, &["bingbot", "GPTBot", "Wotbox", "nobody"]), [6]);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_has_one_finding_for_all_engines() {
+    fn all_search_engines_refused_by_the_same_group_share_one_finding() {
         let file =
             "User-agent: *\nDisallow: /search\nDisallow: /cart\nDisallow: /tmp\n\nUser-agent: bingbot\nDisallow: /b\n";
         let found = findings(file, every_crawler());
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_rules_that_refuse_an_engine_and_hold_for_it_count() {
+    fn only_rules_that_apply_to_a_search_engine_and_refuse_it_are_reported() {
         let file = "User-agent: *\nDisallow: /old\nDisallow: /%40x\n";
         let bing = || RefusedCrawler::new("bingbot");
         let line = |crawler: RefusedCrawler| findings(file, [crawler]).first().map(|finding| finding.line);

@@ -7,7 +7,7 @@ use crate::check::checked_file::compared;
 use crate::check::diff::{SiteExtent, shortest_path};
 use crate::check::lint::*;
 use crate::check::pattern::covered;
-use crate::check::reach::{closes_part, is_every_path};
+use crate::check::reach::{disallows_part, is_every_path};
 use crate::rules::MatchBudget;
 
 pub(crate) const LINT: Lint = Lint {
@@ -38,16 +38,16 @@ const MAX_RULES: usize = 64;
 /// Maximum number of disallow rules that an incomplete copy of the group for `*` may add. A group
 /// that adds more rules is treated as a copy only if it repeats at least as many rules for `*` as
 /// it adds.
-const OWN_LIST: usize = 24;
+const MAX_ADDED_RULES: usize = 24;
 
 /// Words that suggest that a path is disallowed on purpose. The message lists paths with these
 /// words first.
-const MEANT: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
+const DELIBERATE_WORDS: &str = "account accounts admin administrator api auth basket cart cgi-bin checkout customer draft drafts internal login \
                      logout member members myaccount order orders password preview private profile register search signin \
                      staging test tmp user";
 
 /// Folder names and file extensions of files that are needed to display pages.
-const SHOWN_WITH: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
+const PAGE_RESOURCES: &str = "assets css dist fonts gif icons image images img javascript jpg js media png script scripts skin skins \
                           static style styles svg template templates theme themes";
 
 /// A rule for `*` that disallows a part of the site, with sample paths that the rule matches.
@@ -67,10 +67,10 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     let star = file.rules().select(&[], Fallback::Star);
     // If most of the site is disallowed for `*`, groups for single crawlers are intended
     // exceptions, and nothing is reported.
-    if !SiteExtent::is_open_at_large(star) {
+    if !SiteExtent::allows_unmentioned_paths(star) {
         return;
     }
-    let rules = star.groups().flat_map(Group::rules).filter(closes_part).take(MAX_RULES);
+    let rules = star.groups().flat_map(Group::rules).filter(disallows_part).take(MAX_RULES);
     let closed: Vec<Closed<'_>> = rules
         .filter(|rule| !covered(rule.pattern(), &file.site.exempt))
         .map(|rule| {
@@ -87,13 +87,13 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
         // Each known crawler is examined only once, to limit the number of verdicts.
         let names = group.names().filter(|name| reads_sites(file, *name) && seen.insert(compared(*name)));
         let mut dropped = Dropped::default();
-        let dropping: Vec<Name<'_>> = names.filter(|name| dropped.by(file, *name, &closed)).collect();
+        let dropping: Vec<Name<'_>> = names.filter(|name| dropped.add_missing_rules(file, *name, &closed)).collect();
         let Some(first) = dropping.first() else { continue };
         let mut known = HashSet::new();
         let rules = dropped.places.iter().map(|at| closed[*at].rule);
         let mut rules: Vec<Rule<'_>> = rules.filter(|rule| known.insert(rule.pattern())).collect();
         let lines = of_lines(rules.iter().map(|rule| rule.line()));
-        rules.sort_by_key(|rule| !is_meant(rule.pattern()));
+        rules.sort_by_key(|rule| !is_deliberate(rule.pattern()));
         let (verb, whom) = if dropping.len() == 1 { ("ignores", "it") } else { ("ignore", "them") };
         // A finding about a single missing rule is only a note. Such a rule often comes from a
         // template, and the disallowed pages require a login.
@@ -117,7 +117,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
 impl Dropped {
     /// Adds the rules for `*` that are missing in the crawler's groups. Returns false and adds
     /// nothing if no rule is missing, or if the rules seem to be left out on purpose.
-    fn by(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
+    fn add_missing_rules(&mut self, file: &CheckedFile<'_>, name: Name<'_>, closed: &[Closed<'_>]) -> bool {
         let Some(crawler) = file.crawlers.named(name) else { return false };
         let selection = file.rules().select(&crawler.tokens, Fallback::Nothing);
         let rules: Vec<Rule<'_>> = selection.groups().flat_map(Group::rules).collect();
@@ -145,16 +145,16 @@ impl Dropped {
         let own =
             rules.iter().filter(|rule| rule.access() == Access::Disallow && !patterns.contains(rule.pattern())).count();
         let all = open.len();
-        open.retain(|at| !pages_are_shown_with(closed[*at].rule.pattern()));
+        open.retain(|at| !is_page_resource(closed[*at].rule.pattern()));
         // Two kinds of groups differ from the group for `*` on purpose. Groups of the first kind
         // repeat at least half of the rules for `*`, but leave out rules for images, scripts and
         // similar files. Groups of the second kind add many rules, and repeat fewer rules for `*`
         // than they add.
         let is_copy = repeated * 2 >= closed.len();
-        let is_meant = is_copy && open.len() < all || repeated > 0 && own > OWN_LIST.max(repeated);
+        let is_deliberate = is_copy && open.len() < all || repeated > 0 && own > MAX_ADDED_RULES.max(repeated);
         // Groups of a third kind also differ on purpose: their allow rules match at least half of
         // the paths that only the group for `*` disallows.
-        if is_meant || open.is_empty() || all <= opened {
+        if is_deliberate || open.is_empty() || all <= opened {
             return false;
         }
         self.is_rest |= repeated > 0;
@@ -163,15 +163,15 @@ impl Dropped {
     }
 }
 
-fn is_meant(pattern: &[u8]) -> bool {
+fn is_deliberate(pattern: &[u8]) -> bool {
     let mut words = pattern.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'-');
-    words.any(|word| is_of(MEANT, word))
+    words.any(|word| is_of(DELIBERATE_WORDS, word))
 }
 
-fn pages_are_shown_with(pattern: &[u8]) -> bool {
+fn is_page_resource(pattern: &[u8]) -> bool {
     let is_word = |byte: &u8| !matches!(byte, b'/' | b'*' | b'.' | b'$');
     let mut words = pattern.split(|byte| !is_word(byte)).filter(|word| !word.is_empty());
-    words.next().is_some_and(|word| is_of(SHOWN_WITH, word)) && words.next().is_none()
+    words.next().is_some_and(|word| is_of(PAGE_RESOURCES, word)) && words.next().is_none()
 }
 
 fn is_of(words: &str, word: &[u8]) -> bool {

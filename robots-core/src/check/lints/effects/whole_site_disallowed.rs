@@ -36,7 +36,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
             }
         }
     }
-    let everyone = everyone.shut_by();
+    let everyone = everyone.blocking_rule();
     if let Some((rule, extent)) = everyone {
         let message = format_args!("{extent} is disallowed for every crawler without a group of its own");
         sink.report(rule.range(), message).help(HELP);
@@ -45,7 +45,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     // long.
     let mut shut: Vec<(Name<'_>, Rule<'_>, Extent)> = named
         .into_values()
-        .filter_map(|(name, reach)| reach.shut_by().map(|(rule, extent)| (name, rule, extent)))
+        .filter_map(|(name, reach)| reach.blocking_rule().map(|(rule, extent)| (name, rule, extent)))
         .filter(|(_, rule, _)| everyone.is_none_or(|(of_everyone, _)| of_everyone.range() != rule.range()))
         .collect();
     shut.sort_by_key(|(name, ..)| name.range().start);

@@ -27,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
         }
         return;
     }
-    if let Some(word) = lost_colon(field) {
+    if let Some(word) = directive_without_colon(field) {
         let rest = field.name[word.len()..].trim_ascii_start();
         let written = [word, b": ", rest, b":", field.value].concat();
         let (word, value) = (Quoted(word), Quoted(field.value));
@@ -51,7 +51,7 @@ fn without_punctuation(name: &[u8]) -> &[u8] {
 fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     let field = file.field_of(finding)?;
     let name = field.name_range.clone();
-    let (end, rest) = match lost_colon(&field) {
+    let (end, rest) = match directive_without_colon(&field) {
         Some(word) => {
             let rest = field.name[word.len()..].trim_ascii_start();
             (name.start + word.len(), name.end - rest.len())

@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let Some(spelling) = field.directive.spelling() else { return };
-    if field.name.eq_ignore_ascii_case(spelling.as_bytes()) || lost_colon(field).is_some() {
+    if field.name.eq_ignore_ascii_case(spelling.as_bytes()) || directive_without_colon(field).is_some() {
         return;
     }
     if has_other_meaning(field, spelling) {

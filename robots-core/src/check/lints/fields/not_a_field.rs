@@ -62,9 +62,9 @@ fn run(line: &Line<'_>, kind: &LineKind<'_>, sink: &mut Sink) {
     let word = first_word(text);
     if let Some(field) = of_columns(text) {
         draft.help(format_args!("write {}", Quoted(&field)));
-    } else if word.len() == text.len() && is_spelled(word) {
+    } else if word.len() == text.len() && is_directive_name(word) {
         draft.help(format_args!("write {name} and its value", name = Quoted(&[word, b":"].concat())));
-    } else if is_spelled(word) {
+    } else if is_directive_name(word) {
         draft.help(format_args!("write {}", Quoted(&[word, b":", &text[word.len()..]].concat())));
     } else {
         draft.help("begin a comment with \"#\"");
@@ -79,7 +79,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
     // If the line is only a directive, or if the file ends within the line, the value was probably
     // lost. With an added colon, such a line would be a wrong rule: `Disallow:` allows the whole
     // site.
-    if is_spelled(text) || is_cut() {
+    if is_directive_name(text) || is_cut() {
         return None;
     }
     if of_columns(text).is_some() {
@@ -91,7 +91,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
         let edit = |line: &Line<'_>| Some(Edit::new(line.content(), of_columns(content(line))?));
         return Some(file.lines().iter().filter_map(edit).collect());
     }
-    if is_spelled(word) {
+    if is_directive_name(word) {
         return Some(vec![Edit::insert(start + word.len(), ":")]);
     }
     // A line becomes a comment only if it is certainly not meant as a rule.
@@ -109,7 +109,7 @@ fn columns(file: &CheckedFile<'_>, finding: &Finding) -> Option<usize> {
 fn of_columns(text: &[u8]) -> Option<Vec<u8>> {
     let at = text.iter().position(|byte| matches!(byte, b':' | b';' | b',' | b'|' | b'='))?;
     let (name, value) = (text[..at].trim_ascii_end(), text[at + 1..].trim_ascii());
-    let is_column = text[at] != b':' && is_spelled(name);
+    let is_column = text[at] != b':' && is_directive_name(name);
     is_column.then(|| [name, b": ", unquoted(value).unwrap_or(value)].concat())
 }
 

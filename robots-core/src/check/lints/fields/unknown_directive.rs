@@ -19,7 +19,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
-    if !field.has_colon || is_known(field) || lost_colon(field).is_some() {
+    if !field.has_colon || is_known(field) || directive_without_colon(field).is_some() {
         return;
     }
     let name = field.name;

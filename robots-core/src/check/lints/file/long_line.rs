@@ -36,7 +36,7 @@ mod tests {
     use crate::check::lints::tests::found;
 
     #[test]
-    fn only_what_counts_must_fit() {
+    fn only_the_part_of_a_line_before_its_comment_must_fit_the_limit() {
         let line = |head: &[u8], length: usize| [head, &vec![b'a'; length - head.len()]].concat();
         assert_eq!(found("long-line", &line(b"Allow: /", MAX_LINE)), [""; 0]);
         assert_eq!(found("long-line", &line(b"Allow: /", MAX_LINE + 1)), [format!("1:{}", MAX_LINE + 1)]);

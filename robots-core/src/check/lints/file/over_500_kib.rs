@@ -47,7 +47,7 @@ mod tests {
     use crate::rules::RobotsTxt;
 
     #[test]
-    fn the_first_line_that_is_lost_is_found() {
+    fn the_first_line_that_does_not_fit_the_limit_is_reported() {
         let filler = [&b"#"[..], &vec![b'.'; STANDARD_LIMIT - 6]].concat();
         let file = |tail: &[u8]| [&filler[..], b"\n", tail].concat();
         assert_eq!(found("over-500-kib", &file(b"#...")), [""; 0]);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_ends_with_the_last_complete_line() {
+    fn the_parsed_beginning_of_a_long_file_ends_with_its_last_complete_line() {
         let filler = [&b"User-agent: *\n#"[..], &vec![b'.'; STANDARD_LIMIT - 21]].concat();
         let found = |tail: &[u8]| {
             let file = [&filler[..], tail].concat();

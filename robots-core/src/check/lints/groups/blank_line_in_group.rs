@@ -57,7 +57,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
             line += 1;
             continue;
         }
-        if file.has_allowance_above(line) {
+        if file.has_allow_comment_above(line) {
             return None;
         }
         let next = (line..=last).find(|line| !file.is_blank(*line))?;

@@ -83,7 +83,7 @@ fn fix(file: &CheckedFile<'_>, finding: &Finding) -> Option<Vec<Edit>> {
                 moved.push(file.lines()[line].bytes());
             }
         }
-        if file.has_allowance_above(start) {
+        if file.has_allow_comment_above(start) {
             return None;
         }
         edits.push(Edit::remove(file.whole_line(start).start..file.whole_line(lines.end - 1).end));

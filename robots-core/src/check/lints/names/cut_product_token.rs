@@ -138,7 +138,7 @@ mod tests {
     use crate::check::lints::tests::helps;
 
     #[test]
-    fn a_line_for_several_crawlers_is_told_apart() {
+    fn a_line_with_several_crawler_names_gets_help_to_split_it() {
         let several = "write a separate line for each name: \"User-agent: GPTBot\" and \"User-agent: ccbot\"";
         for (value, is_several) in [
             ("GPTBot, ccbot", true),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_work_are_noted_only() {
+    fn product_names_that_still_work_get_only_a_note() {
         let noted = |value: &[u8]| {
             let kept = ProductToken::cut(value);
             is_one_word(value) || is_cut_as_meant(value, &value[..kept.as_bytes().len()])

@@ -7,7 +7,7 @@ use crate::check::lint::*;
 use crate::check::path_text::{
     HostEvidence, is_blank, is_file_ending, is_one_of, joined_paths, parameter_name, split_host, visible_path,
 };
-use crate::check::pattern::{is_expression, of_expression, without_runs};
+use crate::check::pattern::{is_expression, pattern_of_expression, without_redundant_stars};
 use crate::check::quote::{pieces, unquoted};
 
 pub(crate) const LINT: Lint = Lint {
@@ -58,7 +58,7 @@ enum Meaning {
     Unknown(&'static str),
 }
 
-const OF_A_DISK: &str = "write the path that a browser shows, without the folders of the server's disk";
+const DISK_PATH_ADVICE: &str = "write the path that a browser shows, without the folders of the server's disk";
 
 impl Meaning {
     /// Returns the probable meaning of a value. `own` is the host of the site, if known.
@@ -75,7 +75,7 @@ impl Meaning {
         if text.iter().any(is_blank) || joined_paths(text).is_some() {
             return Self::Unknown("write one path per line, and \"%20\" for a space within the path");
         }
-        let pattern = of_expression(text);
+        let pattern = pattern_of_expression(text);
         let is_anchored = unanchored.len() < text.len();
         if unanchored.starts_with(b".*") || is_expression || is_anchored && pattern.is_none() {
             let unknown =
@@ -101,8 +101,8 @@ impl Meaning {
                     ([b"/*&".as_slice(), parameter].concat(), "every position except the first"),
                 ])
             }
-            [b'\\', b'\\', ..] => Self::Unknown(OF_A_DISK),
-            [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => Self::Unknown(OF_A_DISK),
+            [b'\\', b'\\', ..] => Self::Unknown(DISK_PATH_ADVICE),
+            [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => Self::Unknown(DISK_PATH_ADVICE),
             [b';' | b'=' | b'-' | b'+' | b',' | b'!' | b'|' | b')' | b']', ..] => Self::anywhere_or_first(unanchored),
             _ => Self::of_word(unanchored, own),
         }
@@ -149,7 +149,7 @@ impl Meaning {
         }
         if parameter_name(text).is_some() {
             return Self::Either([
-                (without_runs([b"/*?*".as_slice(), text].concat()), "a query parameter"),
+                (without_redundant_stars([b"/*?*".as_slice(), text].concat()), "a query parameter"),
                 (path, begun),
             ]);
         }

@@ -21,7 +21,7 @@ pub(crate) const LINT: Lint = Lint {
 };
 
 /// Query parameters that common web applications use on the home page.
-const OF_HOME_PAGES: &str = "act action attachment_id author c cat controller do feed id m module option p page_id post post_type \
+const HOME_PAGE_PARAMETERS: &str = "act action attachment_id author c cat controller do feed id m module option p page_id post post_type \
                              preview q query rest_route route s search task tag view wc-ajax";
 
 fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
@@ -42,7 +42,7 @@ fn run(file: &CheckedFile<'_>, sink: &mut Sink) {
     for rule in rules().filter(has_one_path) {
         let Some((is_home, parameter)) = parameter(rule.value) else { continue };
         let name = parameter_name(parameter).unwrap_or_default();
-        if covered.contains(name) || is_home && is_one_of(name, OF_HOME_PAGES) {
+        if covered.contains(name) || is_home && is_one_of(name, HOME_PAGE_PARAMETERS) {
             continue;
         }
         let place = if is_home { "the home page alone" } else { "paths that begin with it" };

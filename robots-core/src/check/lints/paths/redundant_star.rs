@@ -2,7 +2,7 @@
 
 use crate::check::lint::*;
 use crate::check::path_text::{has_one_path, is_blank};
-use crate::check::pattern::{is_expression, without_runs};
+use crate::check::pattern::{is_expression, without_redundant_stars};
 
 pub(crate) const LINT: Lint = Lint {
     code: "redundant-star",
@@ -14,7 +14,9 @@ pub(crate) const LINT: Lint = Lint {
     bad: Example::new(b"User-agent: *\nDisallow: /private/*\n"),
     good: Example::new(b"User-agent: *\nDisallow: /private/\n"),
     pass: Pass::Field(run),
-    fix: Some(LintFix::new(|file, finding| file.with_value(finding, |value| Some(without_runs(value.to_vec()))))),
+    fix: Some(LintFix::new(|file, finding| {
+        file.with_value(finding, |value| Some(without_redundant_stars(value.to_vec())))
+    })),
 };
 
 fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
@@ -25,7 +27,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     if memchr::memchr(b'*', pattern).is_none() || !is_pattern || !has_one_path(field) {
         return;
     }
-    let without = without_runs(pattern.to_vec());
+    let without = without_redundant_stars(pattern.to_vec());
     // `*` and `/*` alone are not reported, because many people write them for "every path".
     if without.is_empty()
         || matches!(pattern, b"/*" | b"*")

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::check::lint::*;
 use crate::check::path_text::has_one_path;
-use crate::check::pattern::{is_expression, without_runs};
+use crate::check::pattern::{is_expression, without_redundant_stars};
 
 pub(crate) const LINT: Lint = Lint {
     code: "route-parameter",
@@ -48,7 +48,7 @@ fn run(_: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
             end = range.end;
         }
         meant.extend_from_slice(&pattern[end..]);
-        let meant = without_runs(meant);
+        let meant = without_redundant_stars(meant);
         Some(match meant.as_slice() {
             b"/" => "write \"*\" for any text: the pattern then matches every path of the site".to_owned(),
             meant => format!(

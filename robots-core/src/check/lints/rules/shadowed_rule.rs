@@ -38,7 +38,7 @@ fn group_rules(group: Group<'_>, pairs: &mut usize, sink: &mut Sink) {
     let mut strongest: HashMap<&Canonical, &ComparedRule<'_>> = HashMap::new();
     let mut wide: Wide<'_, '_> = Wide::default();
     for pattern in &patterns {
-        if pattern.canonical.has_runs_inside() {
+        if pattern.canonical.has_inner_stars() {
             wide.insert(pattern);
         }
         let known = strongest.entry(&pattern.canonical).or_insert(pattern);

@@ -17,7 +17,7 @@ pub(crate) const LINT: Lint = Lint {
 
 fn run(file: &CheckedFile<'_>, field: &Field<'_>, sink: &mut Sink) {
     let address = field.value;
-    if field.directive != Directive::Sitemap || is_absolute_url(address) || lost_colon(field).is_some() {
+    if field.directive != Directive::Sitemap || is_absolute_url(address) || directive_without_colon(field).is_some() {
         return;
     }
     if address.is_empty() {

@@ -4,7 +4,7 @@ use super::{Case, severities};
 use crate::check::Severity;
 
 #[test]
-fn lints_about_delays() {
+fn lints_about_delays_report_the_expected_findings() {
     Case("crawl-delay-decimal", "a point is enough")
         .found_each("Crawl-delay: {}", &["5", "1.2.3", "."], &[])
         .found_each("Crawl-delay: {}", &["5.", "0.5"], &["1:14"]);
@@ -29,7 +29,7 @@ fn lints_about_delays() {
 }
 
 #[test]
-fn a_value_that_no_crawler_reads_is_worse_than_a_name_that_few_do() {
+fn an_invalid_request_rate_or_visit_time_is_a_warning_and_a_valid_one_a_note() {
     for (code, read, unread) in [("request-rate", "1/10m [1300-1659]", "1 page"), ("visit-time", "0600-0845", "noon")] {
         for (value, want) in [(read, Severity::Note), (unread, Severity::Warning), ("", Severity::Warning)] {
             let file = format!("User-agent: a\n{code}: {value}\nDisallow: /x\n");

@@ -7,7 +7,7 @@ use crate::rules::RobotsTxt;
 const RULES: &str = "User-agent: *\n{}\n";
 
 #[test]
-fn lints_about_effects() {
+fn lints_about_effects_report_the_expected_findings() {
     let names = "User-agent: Mediapartners-Google\nUser-agent: Googlebot\nUser-agent: *\nDisallow: /*ads.txt\n";
     Case("ad-file-disallowed", "a rule that closes such a file is found once")
         .found_each(RULES, &["Disallow: /ads", "Disallow: /*.txt$", "Disallow: /app-ads.txt"], &["2:11"])
@@ -139,7 +139,7 @@ fn lints_about_effects() {
 }
 
 #[test]
-fn a_crawler_that_the_file_names_does_not_ignore_its_star() {
+fn ignores_star_does_not_report_a_crawler_that_the_file_names() {
     let file = "User-agent: *\nDisallow: /\nAllow: /public/\n";
     assert!(messages("ignores-star", file.as_bytes())[0].contains("AdsBot-Google"));
     let named = format!("{file}\nUser-agent: AdsBot-Google\nDisallow: /\n");
@@ -147,7 +147,7 @@ fn a_crawler_that_the_file_names_does_not_ignore_its_star() {
 }
 
 #[test]
-fn an_ad_file_that_few_sites_have_is_only_noted() {
+fn blocking_a_rare_ad_file_is_a_note_and_blocking_ads_txt_is_a_warning() {
     for (rule, severity) in [("/ads", Severity::Warning), ("/app-ads", Severity::Note), ("/sellers", Severity::Note)] {
         let report = check(&RobotsTxt::parse(format!("User-agent: *\nDisallow: {rule}\n").as_bytes()), &Options::new());
         assert_eq!(report.worst(), Some(severity), "{rule}");

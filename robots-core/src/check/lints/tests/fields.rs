@@ -3,7 +3,7 @@
 use super::Case;
 
 #[test]
-fn lints_about_fields() {
+fn lints_about_fields_report_the_expected_findings() {
     Case("missing-colon", "only known directives are found")
         .found(
             "User-agent *\nDisallow\t/x\nCrawl-delay 10\nhello world\nUser agent: x\nfoo bar: x\n",

@@ -6,7 +6,7 @@ use crate::check::{Options, Severity, check};
 use crate::rules::RobotsTxt;
 
 #[test]
-fn lints_about_the_file() {
+fn lints_about_the_file_report_the_expected_findings() {
     Case("byte-order-mark", "whole and partial marks are found at the start only")
         .found(b"\xEF\xBB\xBF# x\n", &["1:1"])
         .found(b"\xEF\xBB# x\n", &["1:1"])
@@ -71,14 +71,14 @@ fn lints_about_the_file() {
 }
 
 #[test]
-fn a_whole_mark_is_a_note_and_a_part_of_one_a_warning() {
+fn a_complete_byte_order_mark_is_a_note_and_a_partial_one_is_a_warning() {
     let worst = |file: &[u8]| check(&RobotsTxt::parse(file), &Options::new()).worst();
     assert_eq!(worst(b"\xEF\xBB\xBFUser-agent: *\nDisallow: /x\n"), Some(Severity::Note));
     assert_eq!(worst(b"\xEF\xBBUser-agent: *\nDisallow: /x\n"), Some(Severity::Warning));
 }
 
 #[test]
-fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
+fn text_in_another_encoding_or_with_a_control_character_is_not_binary() {
     let gzip = super::Lint::of_code("binary-file").expect("a lint").bad.bytes();
     assert!(is_binary(&gzip));
     assert!(is_binary(&[0; 4096]));
@@ -103,7 +103,7 @@ fn text_in_another_encoding_or_with_a_control_character_is_still_text() {
 }
 
 #[test]
-fn it_is_known_by_its_mark_or_by_its_noughts() {
+fn utf_16_is_recognized_by_its_byte_order_mark_or_its_null_bytes() {
     let wide = |text: &str, big: bool| -> Vec<u8> {
         text.bytes().flat_map(|byte| if big { [0, byte] } else { [byte, 0] }).collect()
     };

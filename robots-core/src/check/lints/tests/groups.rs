@@ -3,7 +3,7 @@
 use super::Case;
 
 #[test]
-fn lints_about_groups() {
+fn lints_about_groups_report_the_expected_findings() {
     Case("blank-line-in-group", "the first rule that is cut off is found")
         .found("User-agent: a\nAllow: /\n\n# x\nAllow: /y\n\nAllow: /z\n", &["5:1"])
         .found("User-agent: a\n\nUser-agent: b\nAllow: /\n\nUser-agent: c\nAllow: /\n", &[])

@@ -3,7 +3,7 @@
 use super::Case;
 
 #[test]
-fn lints_about_names() {
+fn lints_about_names_report_the_expected_findings() {
     let file = "User-agent: mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)\nAllow: /\n";
     Case("browser-header-as-name", "the product it declares is the help")
         .found(file, &["1:13"])

@@ -4,7 +4,7 @@ use super::{Case, messages, words};
 use crate::check::Severity;
 
 #[test]
-fn lints_about_paths() {
+fn lints_about_paths_report_the_expected_findings() {
     Case("dollar-inside", "the last byte is the end")
         .found("Allow: /a$\nAllow: /a$b$\nAllow: $\nAllow: /a$$\nAllow:\n", &["2:10", "4:10"])
         .helps("Allow: /*.php$*", &["write \"/*.php$\""]);
@@ -60,7 +60,7 @@ fn lints_about_paths() {
 }
 
 #[test]
-fn the_help_names_the_path_that_is_meant() {
+fn the_help_contains_the_path_that_was_intended() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
     Case("path-without-slash", "signs in front and hosts are no part of the path")
@@ -156,7 +156,7 @@ fn the_help_names_the_path_that_is_meant() {
 }
 
 #[test]
-fn lints_about_what_is_no_path() {
+fn lints_about_invalid_paths_report_the_expected_findings() {
     let site = "Sitemap: https://www.shop.example/s.xml\nAllow: ";
     let rule = "User-agent: *\nDisallow: {}\n";
     let files = words(
@@ -219,7 +219,7 @@ fn lints_about_what_is_no_path() {
 }
 
 #[test]
-fn an_expression_matches_its_own_characters() {
+fn a_regular_expression_in_a_rule_is_not_read_as_an_expression() {
     use crate::rules::{Access, Fallback, Reading, RobotsTxt};
     for (pattern, matched, passed) in [("/p-[0-9]+/", "/p-[0-9]+/x", "/p-12/"), ("/x/.*$", "/x/.a", "/x/a")] {
         let file = format!("User-agent: *\nDisallow: {pattern}\n");
@@ -232,7 +232,7 @@ fn an_expression_matches_its_own_characters() {
 }
 
 #[test]
-fn the_message_says_what_the_matcher_does() {
+fn the_space_in_path_message_agrees_with_how_paths_are_matched() {
     use crate::rules::{Access, Fallback, Reading, RequestPath, RobotsTxt};
     for (pattern, path) in [("/a b", "/a%20b"), ("/*/a b$", "/x/a%20b"), ("*a b", "/a%20b"), ("/a?q=b c", "/a?q=b%20c")]
     {

@@ -5,7 +5,7 @@ use crate::check::{Options, check};
 use crate::rules::RobotsTxt;
 
 #[test]
-fn lints_about_rules() {
+fn lints_about_rules_report_the_expected_findings() {
     let rules = "User-agent: *\n{}\n";
     Case("allow-disallow-tie", "ties are found at the rule that loses")
         .found_each(rules, &["Disallow: /\nAllow: /"], &["2:11"])
@@ -54,7 +54,7 @@ fn lints_about_rules() {
 }
 
 #[test]
-fn paths_that_the_site_exempts_count_too() {
+fn rules_on_paths_that_the_site_exempts_are_reported_too() {
     let robots = RobotsTxt::parse(&b"User-agent: *\nDisallow: /health/x\nDisallow: /.well-known/\n"[..]);
     let report = check(&robots, &Options::new().exempt_paths(["/health"]).expect("a pattern"));
     let lines: Vec<_> = report.findings.iter().map(|finding| (finding.line, finding.code)).collect();

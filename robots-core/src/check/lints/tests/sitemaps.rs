@@ -5,7 +5,7 @@ use crate::check::{Options, check};
 use crate::rules::RobotsTxt;
 
 #[test]
-fn lints_about_sitemaps() {
+fn lints_about_sitemaps_report_the_expected_findings() {
     Case("host-repeated", "every further one is found")
         .found("Host: a\nAllow: /\nhost: b\nHOST: a\nHosts: c\n", &["3:1", "4:1"])
         .found("Host: a b\nHost: a\nHost: c d\nHost: b\n", &["4:1"]);

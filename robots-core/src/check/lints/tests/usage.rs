@@ -3,7 +3,7 @@
 use super::Case;
 
 #[test]
-fn lints_about_usage() {
+fn lints_about_usage_report_the_expected_findings() {
     Case("content-signal-value", "signals are known and yes or no")
         .found_each(
             "Content-Signal: {}",

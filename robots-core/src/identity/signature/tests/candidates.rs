@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_request_is_signed_only_by_what_is_meant_for_this() {
+fn a_request_counts_as_signed_only_if_its_fields_are_for_web_bot_auth() {
     let unsigned = |fields: &[(&str, &str)]| {
         let message = MessageHead::new("GET", "https", Some("example.com"), "/", &fields);
         SignatureCandidate::all(&message, at(CREATED)).is_empty()
@@ -20,7 +20,7 @@ fn a_request_is_signed_only_by_what_is_meant_for_this() {
 }
 
 #[test]
-fn of_several_signatures_two_are_tried() {
+fn two_signatures_verify_if_one_is_valid_and_refute_only_if_both_fail() {
     let list = format!("{COVERED};{}", parameters());
     let wrong = |request: Signed, label: &str| request.sign(label, &list, Some("something else"));
     let foreign = |request: Signed| request.sign("app", "(\"@method\");created=1;tag=\"app\"", Some("x"));
@@ -42,7 +42,7 @@ fn of_several_signatures_two_are_tried() {
 }
 
 #[test]
-fn keys_are_looked_up_in_the_directory_that_is_named() {
+fn keys_are_looked_up_in_the_directory_that_signature_agent_names() {
     let list = format!("{COVERED};{}", parameters());
     let named = |agent: &str, url: &str| {
         let base = format!(
@@ -71,7 +71,7 @@ fn keys_are_looked_up_in_the_directory_that_is_named() {
 }
 
 #[test]
-fn a_string_or_a_whole_dictionary_can_name_the_signer() {
+fn signature_agent_may_be_a_string_or_a_whole_covered_dictionary() {
     let all = parameters();
     let list = format!(r#"("@authority" "signature-agent");{all}"#);
     let named = |agent: &str, label: &str| {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_site_and_the_signer_have_to_be_covered() {
+fn a_signature_must_cover_the_site_and_the_signature_agent() {
     let all = parameters();
     for (list, refutation) in [
         (r#"()"#, TargetNotCovered),
@@ -41,7 +41,7 @@ fn the_site_and_the_signer_have_to_be_covered() {
 }
 
 #[test]
-fn the_base_has_the_parameters_exactly_as_received() {
+fn the_signature_base_contains_the_parameters_exactly_as_received() {
     let all = parameters();
     for list in [
         format!(r#"( "@authority"   "signature-agent";key="sig1"  );{all}"#),
@@ -54,7 +54,7 @@ fn the_base_has_the_parameters_exactly_as_received() {
 }
 
 #[test]
-fn components_are_what_the_request_has() {
+fn covered_components_have_the_values_of_the_request() {
     let all = parameters();
     let list = format!(
         r#"("@authority" "@method" "@scheme" "@target-uri" "@request-target" "@path" "@query" "x" "x-empty" "dict";key="b" "signature-agent";key="sig1");{all}"#
@@ -77,7 +77,7 @@ fn components_are_what_the_request_has() {
 }
 
 #[test]
-fn targets_have_their_standard_form() {
+fn components_of_the_request_target_have_their_standard_form() {
     let check = |target: &str, component: &str, value: &str| {
         let fields: &[(&str, &str)] = &[];
         let message = MessageHead::new("GET", "https", Some("Example.COM:443"), target, &fields);
@@ -103,7 +103,7 @@ fn targets_have_their_standard_form() {
 }
 
 #[test]
-fn nothing_that_a_client_sends_adds_a_line_to_the_base() {
+fn client_input_cannot_add_a_line_to_the_signature_base() {
     let all = parameters();
     let list = format!(r#"("@authority" "x" "signature-agent";key="sig1");{all}"#);
     for value in [&b"a\nb"[..], b"a\r\nb", b"a\0b", b"\xC3\xA4", b"a\x7Fb"] {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn fields_are_read_up_to_a_bound() {
+fn structured_fields_are_parsed_only_up_to_a_size_limit() {
     let numbered =
         |count: usize, between: &str| (0..count).map(|number| format!("a{number}")).collect::<Vec<_>>().join(between);
     for (count, is_read) in [(256, true), (258, false), (20_000, false)] {
@@ -24,7 +24,7 @@ fn fields_are_read_up_to_a_bound() {
 }
 
 #[test]
-fn a_member_has_the_octets_that_it_was_read_from() {
+fn a_dictionary_member_has_the_bytes_that_it_was_read_from() {
     let field =
         r#" a="x, \"y\", z=1\\";  p="," ,b=%"\",	c=( "p, q"  r );s=1 , d;e=2, ab=1, a=%",%22", f=:AQI=:, ab, ab;c"#;
     assert!(read::<Dictionary>(field).is_some(), "{field}");
@@ -61,7 +61,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
     #[test]
-    fn members_are_told_apart_whatever_their_strings_hold(texts in prop::collection::vec("[ -~]{0,8}", 1..6)) {
+    fn dictionary_members_are_separated_whatever_their_strings_contain(texts in prop::collection::vec("[ -~]{0,8}", 1..6)) {
         let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
         let values: Vec<_> = texts.iter().enumerate().map(|(at, text)| match at % 2 {
             0 => format!("\"{}\"", escaped(text)),
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn the_fuzzed_properties_hold(bytes in prop::collection::vec(any::<u8>(), 0..200), text in field_text()) {
+    fn the_fuzzed_properties_hold_for_generated_input(bytes in prop::collection::vec(any::<u8>(), 0..200), text in field_text()) {
         test_any_input::structured_field(&bytes);
         test_any_input::structured_field(text.as_bytes());
         test_any_input::signature_base(&bytes);

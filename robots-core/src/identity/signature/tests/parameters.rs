@@ -4,7 +4,7 @@
 use super::*;
 
 #[test]
-fn windows_are_as_long_as_they_may_be_and_no_longer() {
+fn a_signature_window_may_last_a_day_with_a_clock_tolerance_of_a_minute() {
     let window = |created: i64, expires: i64, now: u64| {
         let list = format!(r#"{COVERED};created={created};expires={expires};keyid="{KEYID}";tag="web-bot-auth""#);
         Signed::new(AGENT).now(now).sign("sig1", &list, None).outcome()
@@ -27,7 +27,7 @@ fn windows_are_as_long_as_they_may_be_and_no_longer() {
 }
 
 #[test]
-fn parameters_are_required_and_of_their_kind() {
+fn signature_parameters_are_required_and_must_have_the_right_type() {
     let all = parameters();
     let without = |name: &str| {
         let kept: Vec<_> = all.split(';').filter(|parameter| !parameter.starts_with(name)).collect();
@@ -73,7 +73,7 @@ fn parameters_are_required_and_of_their_kind() {
 }
 
 #[test]
-fn a_signature_has_one_form() {
+fn only_the_canonical_form_of_a_signature_verifies() {
     let request = Signed::new(AGENT).sign("sig1", &format!("{COVERED};{}", parameters()), None);
     let change = |change: &dyn Fn(&mut Vec<u8>)| {
         let mut request = request.clone();

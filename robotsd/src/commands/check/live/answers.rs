@@ -14,7 +14,7 @@ use crate::render::{AnswerLint, FoundProblem};
 
 /// Minimum number of redirects in a chain that is reported as long. Crawlers follow at least five
 /// redirects (RFC 9309, section 2.3.1.2), and three redirects are more than half of this number.
-const LONG: usize = 3;
+const MIN_LONG_CHAIN: usize = 3;
 
 /// Describes how crawlers interpret the response, in a phrase that follows the subject of a
 /// sentence.
@@ -26,7 +26,7 @@ pub(super) fn meaning(kind: AnswerKind) -> String {
 
 /// Returns the finding about the final status. `None` if the status is 200, or if this machine
 /// cannot reach the server.
-pub(super) fn of_status(chain: &RetrievalChain) -> Option<FoundProblem> {
+pub(super) fn status_finding(chain: &RetrievalChain) -> Option<FoundProblem> {
     let kind = AnswerKind::of(chain);
     let (lint, help) = lint_of(kind)?;
     let detail = DocumentError::Answer(kind, chain.detail());
@@ -40,11 +40,11 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
         AnswerKind::Success(_) => (&lints::NOT_200, "answer 200"),
         AnswerKind::RedirectLoop => (&lints::REDIRECT_LOOP, "serve the file at /robots.txt itself"),
         AnswerKind::TooManyRedirects => (&lints::REDIRECT_TOO_MANY, "redirect directly to the last URL"),
-        AnswerKind::LeadsNowhere | AnswerKind::NoRedirect(_) => (
+        AnswerKind::InvalidRedirect | AnswerKind::OtherRedirect(_) => (
             &lints::REDIRECT_NOWHERE,
             "serve the file at this URL, or redirect with status 301 to the http or https URL of the file",
         ),
-        AnswerKind::NotModified | AnswerKind::NoStatus(_) => {
+        AnswerKind::NotModified | AnswerKind::UnknownStatus(_) => {
             (&lints::NOT_FINAL, "answer 200 with the rules, or 404 if there are none")
         }
         AnswerKind::Missing(_) => (&lints::MISSING, ""),
@@ -68,7 +68,7 @@ pub(super) const fn lint_of(kind: AnswerKind) -> Option<(&'static AnswerLint, &'
     })
 }
 
-pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
+pub(super) fn redirect_findings(chain: &RetrievalChain) -> Vec<FoundProblem> {
     let mut findings = Vec::new();
     let urls: Vec<&FetchUrl> = chain.hops().map(|hop| &hop.url).collect();
     let last = &chain.last.url;
@@ -91,7 +91,7 @@ pub(super) fn of_redirects(chain: &RetrievalChain) -> Vec<FoundProblem> {
         let message = format!("{from} redirects to {to}, which does not use TLS", from = pair[0], to = pair[1]);
         findings.push(FoundProblem::answer(&lints::REDIRECT_TO_HTTP, chain.url(), &message));
     }
-    if chain.redirects() >= LONG && chain.end == ChainEnd::Reached {
+    if chain.redirects() >= MIN_LONG_CHAIN && chain.end == ChainEnd::Reached {
         let message = format!(
             "{redirects} redirects lead to {last}: crawlers need not follow more than five",
             redirects = chain.redirects()
@@ -113,7 +113,7 @@ fn name(url: &FetchUrl) -> &str {
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem> {
+pub(super) fn field_findings(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem> {
     let Some(headers) = chain.headers() else { return Vec::new() };
     let finding = |lint, message: &str| FoundProblem::answer(lint, chain.url(), message);
     let mut findings = Vec::new();
@@ -128,7 +128,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
                 let message = format!("the Content-Type is {name:?}: RFC 9309 requires text/plain (section 2.3)");
                 findings.push(finding(&lints::CONTENT_TYPE, &message).help(send_plain));
             }
-            findings.extend(charset.and_then(|charset| of_charset(&charset, body)).map(|(severity, message)| {
+            findings.extend(charset.and_then(|charset| charset_fault(&charset, body)).map(|(severity, message)| {
                 finding(&lints::CHARSET, &message)
                     .severity_is(severity)
                     .help("save the file as UTF-8, and send charset=utf-8")
@@ -138,12 +138,12 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
     if let Some(fresh) = Freshness::of(headers).private().filter(|fresh| *fresh > DAY) {
         let message = format!(
             "caches may keep the file for {time}, so crawlers may see a change only after that time",
-            time = span(fresh)
+            time = duration_text(fresh)
         );
         findings.push(finding(&lints::CACHED_LONG, &message).help("send \"Cache-Control: max-age=3600\""));
     }
     if let Some(age) = age(headers).filter(|age| *age > DAY) {
-        let message = format!("the response is a cached copy that is {age} old", age = span(age));
+        let message = format!("the response is a cached copy that is {age} old", age = duration_text(age));
         findings.push(finding(&lints::STALE, &message).help("purge the copy from the cache whenever the file changes"));
     }
     findings
@@ -151,7 +151,7 @@ pub(super) fn of_fields(chain: &RetrievalChain, body: &[u8]) -> Vec<FoundProblem
 
 /// Returns a finding if the response is encoded although the client did not accept any content
 /// coding.
-pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> {
+pub(super) fn unrequested_coding_finding(plain: &RetrievalChain) -> Option<FoundProblem> {
     let codings = codings(plain.headers()?);
     if codings.is_empty() {
         return None;
@@ -167,7 +167,7 @@ pub(super) fn of_unasked_coding(plain: &RetrievalChain) -> Option<FoundProblem> 
 /// Returns the severity and the message of the finding about a charset; `None` if the charset is
 /// right. In a file that contains only ASCII characters, a wrong charset is harmless, because
 /// nearly all charsets encode these characters identically.
-fn of_charset(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
+fn charset_fault(charset: &str, body: &[u8]) -> Option<(Severity, String)> {
     let is_harmless = body.is_ascii() && !charset.starts_with("utf-16") && !charset.starts_with("utf-32");
     let message = format!("the Content-Type has the charset {charset:?}, but crawlers read the file as UTF-8");
     match charset {
@@ -196,7 +196,7 @@ fn age(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Formats a duration, in hours if it is shorter than two days, otherwise in days.
-fn span(time: Duration) -> String {
+fn duration_text(time: Duration) -> String {
     match time.as_secs() / DAY.as_secs() {
         0 | 1 => format!("{} hours", time.as_secs() / 3600),
         days => format!("{days} days"),
@@ -226,8 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn ascii_is_the_same_in_most_charsets() {
-        let severity = |charset, body: &str| of_charset(charset, body.as_bytes()).map(|(severity, _)| severity);
+    fn an_ascii_body_in_an_ascii_compatible_charset_is_only_a_note() {
+        let severity = |charset, body: &str| charset_fault(charset, body.as_bytes()).map(|(severity, _)| severity);
         assert_eq!(severity("utf-8", "ä"), None);
         assert_eq!(severity("iso-8859-1", "a"), Some(Severity::Note));
         assert_eq!(severity("iso-8859-1", "ä"), Some(Severity::Warning));

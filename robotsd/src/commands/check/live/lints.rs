@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_code_means_one_thing() {
+    fn every_answer_lint_has_a_unique_code() {
         for (at, one) in ALL.iter().enumerate() {
             assert!(Lint::of_code(one.code).is_none(), "{} is a lint of files", one.code);
             assert!(ALL[..at].iter().all(|other| other.code != one.code), "{} is there twice", one.code);
@@ -128,7 +128,7 @@ mod tests {
         }
     }
     #[test]
-    fn the_table_of_the_page_is_that_of_the_code() {
+    fn the_table_in_the_documentation_equals_the_lints_in_the_code() {
         const HEAD: &str = "| code | severity | finds |\n|---|---|---|\n";
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/docs/answers.md");
         let page = std::fs::read_to_string(&path).expect("the page exists");

@@ -54,7 +54,7 @@ impl LiveCheck<'_> {
         let chain = self.retriever.retrieve(&RetrievalRequest::new(named));
         let kind = AnswerKind::of(&chain);
         let mut findings: Vec<_> =
-            answers::of_status(&chain).into_iter().chain(answers::of_redirects(&chain)).collect();
+            answers::status_finding(&chain).into_iter().chain(answers::redirect_findings(&chain)).collect();
         let document = chain.document(MAX_BYTES);
         if let Err(DocumentError::Coding(error)) = &document {
             let message = format!("{error}: crawlers find no rules in the body, or count the answer as a failure");
@@ -64,8 +64,8 @@ impl LiveCheck<'_> {
         }
         let body = document.ok();
         if let Some(body) = &body {
-            findings.extend(answers::of_fields(&chain, &body.bytes));
-            findings.extend(self.unasked_coding(&chain));
+            findings.extend(answers::field_findings(&chain, &body.bytes));
+            findings.extend(self.check_unrequested_coding(&chain));
         }
         let mut answers = vec![AnswerSummary::new(&chain, body.as_ref(), SameFile::Named)];
         for url in others {
@@ -84,7 +84,7 @@ impl LiveCheck<'_> {
             findings.retain(|finding| finding.code != Some(lints::CONTENT_TYPE.code));
         }
         let origin = if chain.last.url.target().as_str() == "/robots.txt" { &chain.last.url } else { chain.url() };
-        findings.extend(evaluator.iter().flat_map(|evaluator| sitemaps::elsewhere(evaluator.robots(), origin)));
+        findings.extend(evaluator.iter().flat_map(|evaluator| sitemaps::location_findings(evaluator.robots(), origin)));
         let sitemaps = match &evaluator {
             Some(evaluator) if self.fetches_sitemaps => {
                 let (sitemaps, found) = sitemaps::check(&self.retriever, evaluator.robots(), origin);
@@ -110,12 +110,14 @@ impl LiveCheck<'_> {
 
     /// If the response in `chain` is encoded, repeats the request without accepting any content
     /// coding. Returns a finding if the second response is encoded, too.
-    fn unasked_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
+    fn check_unrequested_coding(&self, chain: &RetrievalChain) -> Option<FoundProblem> {
         if codings(chain.headers()?).is_empty() {
             return None;
         }
         let request = RetrievalRequest::new(chain.url().clone());
-        answers::of_unasked_coding(&self.retriever.retrieve(&RetrievalRequest { accepts_codings: false, ..request }))
+        answers::unrequested_coding_finding(
+            &self.retriever.retrieve(&RetrievalRequest { accepts_codings: false, ..request }),
+        )
     }
 }
 
@@ -192,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_site_has_four_names_at_most() {
+    fn a_site_is_checked_under_at_most_four_urls() {
         for (word, want) in [
             ("https://example.com", "http://example.com https://www.example.com http://www.example.com"),
             ("http://www.example.com/robots.txt", "https://www.example.com http://example.com https://example.com"),
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_elsewhere_is_no_robots_txt() {
+    fn a_url_outside_the_root_or_with_an_unsupported_scheme_is_rejected() {
         let error = names_of_site("https://example.com/folder/robots.txt").expect_err("not at the top");
         assert!(error.contains("at the root of a host") && error.ends_with("write https://example.com"), "{error}");
         let error = names_of_site("ftp://example.com").expect_err("ftp");

@@ -72,7 +72,7 @@ impl CheckOutput<'_> {
         let mut report = match live.check(word) {
             Ok(report) => report,
             Err(error) => {
-                self.unread(&shown_url(word), &error);
+                self.report_unread(&shown_url(word), &error);
                 return Ok(());
             }
         };
@@ -83,7 +83,7 @@ impl CheckOutput<'_> {
         }
         self.end(out, &report)?;
         if let Some(reason) = &report.unreached {
-            self.unread(&report.name, reason);
+            self.report_unread(&report.name, reason);
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ pub(super) fn check(
             findings.push(FoundProblem::answer(&lints::SITEMAP_FAILED, site, &message));
         }
     }
-    for (at, url) in named(robots).into_iter().enumerate() {
+    for (at, url) in sitemap_urls(robots).into_iter().enumerate() {
         if at == MAX_SITEMAPS {
             let message =
                 format!("the file names more than {MAX_SITEMAPS} sitemaps: only the first {MAX_SITEMAPS} were fetched");
@@ -61,7 +61,7 @@ pub(super) fn check(
             findings.push(finding.help("serve the sitemaps faster, or allow more time with --timeout"));
             break;
         }
-        let (summary, found) = one(retriever, url, site);
+        let (summary, found) = check_sitemap(retriever, url, site);
         sitemaps.push(summary);
         findings.extend(found);
     }
@@ -70,13 +70,13 @@ pub(super) fn check(
 
 /// Returns the findings about sitemaps that are on another host, or whose URL is http although the
 /// site uses https.
-pub(super) fn elsewhere(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem> {
-    named(robots).iter().take(MAX_SITEMAPS).filter_map(|url| place(url, site)).collect()
+pub(super) fn location_findings(robots: &RobotsTxt, site: &FetchUrl) -> Vec<FoundProblem> {
+    sitemap_urls(robots).iter().take(MAX_SITEMAPS).filter_map(|url| location_finding(url, site)).collect()
 }
 
 /// Returns the URLs of sitemaps without duplicates, at most one more than [`MAX_SITEMAPS`]. The
 /// caller uses the additional URL to detect that the limit is exceeded.
-fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
+fn sitemap_urls(robots: &RobotsTxt) -> Vec<FetchUrl> {
     let mut urls: Vec<FetchUrl> = Vec::new();
     for url in robots.sitemaps().filter_map(|sitemap| String::from_utf8_lossy(sitemap.value).parse().ok()) {
         if urls.len() <= MAX_SITEMAPS && !urls.contains(&url) {
@@ -86,7 +86,7 @@ fn named(robots: &RobotsTxt) -> Vec<FetchUrl> {
     urls
 }
 
-fn place(url: &FetchUrl, site: &FetchUrl) -> Option<FoundProblem> {
+fn location_finding(url: &FetchUrl, site: &FetchUrl) -> Option<FoundProblem> {
     let message = if url.host() != site.host() {
         format!("the sitemap is on another host than the site ({host})", host = site.host())
     } else if site.is_https() && !url.is_https() {
@@ -97,7 +97,7 @@ fn place(url: &FetchUrl, site: &FetchUrl) -> Option<FoundProblem> {
     Some(FoundProblem::answer(&lints::SITEMAP_ELSEWHERE, url, &message))
 }
 
-fn one(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<FoundProblem>) {
+fn check_sitemap(retriever: &Retriever, url: FetchUrl, site: &FetchUrl) -> (SitemapSummary, Vec<FoundProblem>) {
     let request = RetrievalRequest { most: MAX_BYTES as u64, ..RetrievalRequest::new(url.clone()) };
     let chain = retriever.retrieve(&request);
     let mut summary = SitemapSummary { url: url.to_string(), answer: String::new(), urls: None, is_index: false };

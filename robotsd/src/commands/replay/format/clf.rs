@@ -252,7 +252,7 @@ const ALB_KINDS: [&[u8]; 6] = [b"http", b"https", b"h2", b"grpcs", b"ws", b"wss"
 
 /// Reports whether a line begins like the lines of AWS load balancers, such as `https
 /// 2018-07-02T22:23:00.186641Z app/name/50dc6c495c0c9188 …`.
-pub(super) fn begins_alb(line: &[u8]) -> bool {
+pub(super) fn begins_like_alb(line: &[u8]) -> bool {
     let mut words = line.splitn(4, |byte| *byte == b' ');
     words.next().is_some_and(|kind| ALB_KINDS.contains(&kind))
         && words.next().is_some_and(|moment| rfc3339(moment).is_some())

@@ -25,11 +25,11 @@ pub(super) fn read<'a>(line: &'a [u8], keys: &JsonKeys) -> Option<LoggedRequest<
         None => (text(JsonField::Method).map(bytes)?, text(JsonField::Path).map(bytes)?),
     };
     // In robotsd's own log, `agent` is the name of the crawler or class, not a header.
-    let agent = match is_of_robotsd && !keys.is_named(JsonField::Agent) {
+    let agent = match is_of_robotsd && !keys.has_key_for(JsonField::Agent) {
         true => object.get("user_agent").and_then(text_of),
         false => text(JsonField::Agent),
     };
-    if agent.is_none() && !keys.is_named(JsonField::Agent) && has_agent(&object) {
+    if agent.is_none() && !keys.has_key_for(JsonField::Agent) && has_agent(&object) {
         return None;
     }
     let mut hosts = texts(JsonField::Host).peekable();
@@ -77,28 +77,28 @@ pub(super) fn is_event(line: &[u8]) -> bool {
 
 /// Returns the strings in an object and its nested objects that may be log lines. Collectors such
 /// as Docker put each line of a program's output into an object.
-pub(super) fn texts(line: &[u8], keys: &JsonKeys) -> Vec<Vec<u8>> {
-    let mut texts = Vec::new();
+pub(super) fn wrapped_lines(line: &[u8], keys: &JsonKeys) -> Vec<Vec<u8>> {
+    let mut wrapped_lines = Vec::new();
     if let Ok(object) = serde_json::from_slice(line) {
-        add_texts(&object, keys, &mut texts);
+        add_wrapped_lines(&object, keys, &mut wrapped_lines);
     }
     // A log line with a request contains quotes, so strings without quotes are skipped. A string of
     // several lines is skipped, because it is not clear which line is the log line.
     let is_line = |text: &[u8]| memchr::memchr(b'"', text).is_some() && memchr::memchr(b'\n', text).is_none();
-    texts.retain(|text| is_line(text));
-    texts
+    wrapped_lines.retain(|text| is_line(text));
+    wrapped_lines
 }
 
-fn add_texts(value: &Value<'_>, keys: &JsonKeys, texts: &mut Vec<Vec<u8>>) {
+fn add_wrapped_lines(value: &Value<'_>, keys: &JsonKeys, wrapped_lines: &mut Vec<Vec<u8>>) {
     match value {
-        Value::Str(text) => texts.push(text.trim().as_bytes().to_vec()),
+        Value::Str(text) => wrapped_lines.push(text.trim().as_bytes().to_vec()),
         // The systemd journal writes a string with special characters as an array of its bytes.
         Value::Array(items) => {
             let byte = |item: &Value<'_>| u8::try_from(item.as_u64()?).ok();
-            texts.extend(items.iter().map(byte).collect::<Option<Vec<u8>>>());
+            wrapped_lines.extend(items.iter().map(byte).collect::<Option<Vec<u8>>>());
         }
         Value::Object(object) if !is_about_request(object, keys) => {
-            object.iter().for_each(|(_, value)| add_texts(value, keys, texts));
+            object.iter().for_each(|(_, value)| add_wrapped_lines(value, keys, wrapped_lines));
         }
         _ => {}
     }

@@ -156,31 +156,31 @@ impl FromStr for JsonKey {
 pub(in crate::commands) struct JsonKeys {
     /// The keys that the operator gave, each with a flag that is set when an object contains the
     /// key.
-    named: Vec<(JsonKey, AtomicBool)>,
+    operator_keys: Vec<(JsonKey, AtomicBool)>,
 }
 
 impl JsonKeys {
-    pub(in crate::commands) fn naming(keys: &[JsonKey]) -> Self {
-        Self { named: keys.iter().map(|key| (key.clone(), AtomicBool::new(false))).collect() }
+    pub(in crate::commands) fn with_operator_keys(keys: &[JsonKey]) -> Self {
+        Self { operator_keys: keys.iter().map(|key| (key.clone(), AtomicBool::new(false))).collect() }
     }
 
-    pub(in crate::commands) fn are_named(&self) -> bool {
-        !self.named.is_empty()
+    pub(in crate::commands) fn has_operator_keys(&self) -> bool {
+        !self.operator_keys.is_empty()
     }
 
     /// Returns the operator's keys that no object contained.
-    pub(in crate::commands) fn missing(&self) -> impl Iterator<Item = &JsonKey> {
-        self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
+    pub(in crate::commands) fn unused_keys(&self) -> impl Iterator<Item = &JsonKey> {
+        self.operator_keys.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed)).map(|(key, _)| key)
     }
 
     pub(super) fn note(&self, object: &ObjectAsVec<'_>) {
-        let missing = self.named.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
+        let missing = self.operator_keys.iter().filter(|(_, is_found)| !is_found.load(Ordering::Relaxed));
         let found = missing.filter(|(key, _)| find(object, &key.key).is_some());
         found.for_each(|(_, is_found)| is_found.store(true, Ordering::Relaxed));
     }
 
-    pub(super) fn is_named(&self, field: JsonField) -> bool {
-        self.named.iter().any(|(key, _)| key.field == field)
+    pub(super) fn has_key_for(&self, field: JsonField) -> bool {
+        self.operator_keys.iter().any(|(key, _)| key.field == field)
     }
 
     /// Returns the known keys of a field, or no keys if the operator gave a key for the field.
@@ -189,9 +189,9 @@ impl JsonKeys {
             // The request line contains the method and the path. The known keys of the request line
             // are not used if the operator gave a key for the method or the path.
             JsonField::Request => {
-                [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.is_named(field))
+                [field, JsonField::Method, JsonField::Path].into_iter().any(|field| self.has_key_for(field))
             }
-            field => self.is_named(field),
+            field => self.has_key_for(field),
         };
         if is_named { &[] } else { field.known_keys() }
     }
@@ -206,8 +206,9 @@ impl JsonKeys {
         'a: 'o,
         T: 'o,
     {
-        let named = self.named.iter().filter(move |(key, _)| key.field == field).map(|(key, _)| &*key.key);
-        let keys = named.chain(self.known(field).iter().copied());
+        let operator_keys =
+            self.operator_keys.iter().filter(move |(key, _)| key.field == field).map(|(key, _)| &*key.key);
+        let keys = operator_keys.chain(self.known(field).iter().copied());
         keys.filter_map(|key| find(object, key)).filter_map(read)
     }
 }
@@ -216,8 +217,9 @@ impl fmt::Display for JsonKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("these keys of JSON objects are read (--json-keys VALUE=KEY adds others):")?;
         for field in JsonField::ALL {
-            let named = self.named.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
-            let keys: Vec<_> = named.chain(self.known(field).iter().copied()).collect();
+            let operator_keys =
+                self.operator_keys.iter().filter(|(key, _)| key.field == field).map(|(key, _)| &*key.key);
+            let keys: Vec<_> = operator_keys.chain(self.known(field).iter().copied()).collect();
             write!(f, "\n  {}: {}", field.as_str(), keys.join(", "))?;
         }
         Ok(())
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_names_a_value_that_is_known() {
+    fn a_json_key_must_name_a_known_value() {
         let key = |text: &str| text.parse::<JsonKey>().map(|key| key.to_string());
         assert_eq!(key("ua=a.b=c").as_deref(), Ok("ua=a.b=c"));
         for text in ["ua", "ua=", "agent=x", "=x", ""] {

@@ -73,19 +73,19 @@ impl<'k> ChunkReader<'k> {
             }
             return self.columns.read(line).map_or(LogLine::Unread, LogLine::Request);
         }
-        match self.read_bare(line) {
+        match self.read_unwrapped(line) {
             LogLine::Unread => self.read_wrapped(line, MAX_WRAPPERS),
             read => read,
         }
     }
 
-    fn read_bare<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
+    fn read_unwrapped<'a>(&self, line: &'a [u8]) -> LogLine<'a> {
         if json::is_event(line) {
             return LogLine::Event;
         }
         let request = self.format.read(line, self.json_keys);
         let request = match &request {
-            Some(read) if self.is_found && !self.format.is_sure_of(read) => self.read_any(line),
+            Some(read) if self.is_found && !self.format.is_certain_format(read) => self.read_any(line),
             None if self.is_found => self.read_any(line),
             _ => request,
         };
@@ -96,15 +96,16 @@ impl<'k> ChunkReader<'k> {
     /// may have been changed within a log.
     fn read_any<'a>(&self, line: &'a [u8]) -> Option<LoggedRequest<'a>> {
         let formats = [ReplayLogFormat::of(line), ReplayLogFormat::Common];
-        let read =
-            |format: ReplayLogFormat| format.read(line, self.json_keys).filter(|request| format.is_sure_of(request));
+        let read = |format: ReplayLogFormat| {
+            format.read(line, self.json_keys).filter(|request| format.is_certain_format(request))
+        };
         formats.into_iter().find_map(read)
     }
 
     /// Reads a line that log collectors have wrapped in up to `most` objects or prefixes.
     fn read_wrapped(&self, line: &[u8], most: usize) -> LogLine<'static> {
         for inner in wrapped(line, self.json_keys) {
-            let read = match self.read_bare(&inner) {
+            let read = match self.read_unwrapped(&inner) {
                 LogLine::Request(request) => LogLine::Request(LoggedRequest {
                     time: request.time.or_else(|| clf::rfc3339(line)),
                     ..request.into_owned()
@@ -127,7 +128,7 @@ impl<'k> ChunkReader<'k> {
 fn wrapped(line: &[u8], keys: &JsonKeys) -> Vec<Vec<u8>> {
     let line = line.trim_ascii();
     match memchr::memchr(b'{', line) {
-        Some(0) => json::texts(line, keys),
+        Some(0) => json::wrapped_lines(line, keys),
         Some(at) if line.ends_with(b"}") => vec![line[at..].to_vec()],
         _ => line.strip_prefix(b"\"").map(<[u8]>::to_vec).into_iter().collect(),
     }
@@ -149,7 +150,7 @@ impl ReplayLogFormat {
 
     /// Reports whether a parsed line is certainly in this format. The check is needed because lines
     /// of error logs quote requests, and can therefore be parsed, too.
-    fn is_sure_of(self, request: &LoggedRequest<'_>) -> bool {
+    fn is_certain_format(self, request: &LoggedRequest<'_>) -> bool {
         match self {
             Self::Common => request.time.is_some(),
             Self::Combined => request.time.is_some() || clf::is_address(&request.address),
@@ -177,7 +178,7 @@ impl ReplayLogFormat {
         if line.trim_ascii_start().starts_with(b"{") {
             return Self::Json;
         }
-        if clf::begins_alb(line) {
+        if clf::begins_like_alb(line) {
             return Self::Alb;
         }
         match memchr::memchr_iter(b'"', line).count() {

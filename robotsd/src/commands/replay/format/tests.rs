@@ -53,7 +53,7 @@ fn lines_of_every_server_are_read() {
 }
 
 #[test]
-fn what_is_no_request_is_not_read() {
+fn lines_without_a_request_are_not_read() {
     for line in [
         "",
         "junk",
@@ -70,7 +70,7 @@ fn what_is_no_request_is_not_read() {
 }
 
 #[test]
-fn the_format_is_recognised_by_most_lines() {
+fn the_format_of_most_lines_is_detected() {
     let mixed = format!("junk\n{CURL}\n{{}}\n{CURL}\n");
     assert_eq!(found(&mixed), ReplayLogFormat::Combined);
     assert_eq!(ReplayLogFormat::Json.detect(&JsonKeys::default(), mixed.as_bytes()), ReplayLogFormat::Json);
@@ -78,7 +78,7 @@ fn the_format_is_recognised_by_most_lines() {
 
 /// The log format of a server may change within a chunk.
 #[test]
-fn lines_in_another_format_are_read_where_the_format_was_found() {
+fn lines_in_another_format_are_read_if_the_format_was_detected_automatically() {
     let keys = JsonKeys::default();
     let common = r#"192.0.2.8 - - [10/Oct/2000:13:55:36 -0700] "GET /b HTTP/1.1" 200 1"#;
     let json = r#"{"time":1,"remote_addr":"192.0.2.9","request":"GET /c HTTP/1.1","http_user_agent":"CCBot"}"#;
@@ -100,7 +100,7 @@ fn lines_in_another_format_are_read_where_the_format_was_found() {
 
 /// The access log contains these requests, too.
 #[test]
-fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format() {
+fn lines_of_error_logs_and_cut_lines_are_not_read_as_the_common_format() {
     let keys = JsonKeys::default();
     let error = r#"2026/11/22 10:00:00 [error] 12#12: *5 open() "/srv/.git" failed, client: 192.0.2.7, request: "GET /.git HTTP/1.1", host: "x""#;
     let short =
@@ -116,7 +116,7 @@ fn lines_of_error_logs_and_lines_that_are_cut_are_not_read_in_the_common_format(
 
 /// An error log does not count as an access log, even if its lines have few quotes.
 #[test]
-fn an_error_log_holds_no_requests() {
+fn lines_of_an_error_log_are_not_read_as_requests() {
     let keys = JsonKeys::default();
     let nginx = r#"2026/11/22 10:00:00 [error] 7#7: *5 no, client: 192.0.2.7, request: "GET /.git HTTP/1.1""#;
     let host = r#"2026/11/22 10:00:00 [error] 7#7: *5 no, client: 192.0.2.7, request: "GET /.git HTTP/1.1", host: "x", referrer: "http://x/""#;
@@ -133,7 +133,7 @@ fn an_error_log_holds_no_requests() {
 }
 
 #[test]
-fn no_line_has_a_host_for_an_address_where_another_format_has_the_address() {
+fn a_host_before_the_address_is_not_mistaken_for_the_address() {
     let keys = JsonKeys::default();
     let vhost = format!("example.com:443 {CURL}");
     for most in [CURL, &vhost] {
@@ -170,7 +170,7 @@ const GPTBOT: &str = r#"192.0.2.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/
 const GPTBOT_JSON: &str = r#"{"time_iso8601":"2000-10-10T20:55:36+00:00","remote_addr":"192.0.2.7","request":"GET /a HTTP/1.1","status":200,"http_user_agent":"GPTBot/1.2"}"#;
 
 #[test]
-fn lines_that_a_collector_put_into_an_object_are_read() {
+fn log_lines_that_a_collector_wrapped_in_json_objects_are_read() {
     let text = |line: &str| serde_json::to_string(&format!("{line}\n")).expect("a text");
     let bytes = format!("{:?}", GPTBOT.as_bytes());
     let objects = |line: &str| {
@@ -235,7 +235,7 @@ fn log_lines_in_the_values_of_a_request_are_not_read() {
 /// robotsd's own log has the header under `user_agent`, and the result of identifying it under
 /// `agent`.
 #[test]
-fn the_class_in_robotsds_own_log_is_no_user_agent() {
+fn the_agent_class_in_the_log_of_robotsd_is_not_read_as_a_user_agent() {
     let agent = |event: &str, header: &str| {
         let line = format!(
             r#"{{"ts":"2026-11-22T10:00:00.000Z","event":"{event}","agent":"empty","method":"GET","path":"/a"{header}}}"#
@@ -248,7 +248,7 @@ fn the_class_in_robotsds_own_log_is_no_user_agent() {
 }
 
 #[test]
-fn every_token_can_be_a_method() {
+fn every_http_token_can_be_a_method() {
     for method in ["GET", "A_B", "M-SEARCH", "X1", "!#$%&'*+-.^_`|~"] {
         let line = GPTBOT.replace("GET", method);
         assert_eq!(shown(ReplayLogFormat::Combined, &line).map(|read| read[2].clone()).as_deref(), Some(method));
@@ -259,7 +259,7 @@ fn every_token_can_be_a_method() {
 }
 
 #[test]
-fn lines_behind_a_prefix_are_read() {
+fn log_lines_after_a_prefix_are_read() {
     let prefixes = [
         "Nov 27 01:25:11 box2 nginx[1302]: ",
         "<190>Nov 27 01:25:11 box2 nginx: ",
@@ -302,7 +302,7 @@ fn lines_behind_a_prefix_are_read() {
 /// Each line contains text that looks like a request, but no server writes such a line for a
 /// request.
 #[test]
-fn what_is_not_understood_is_unread() {
+fn lines_that_only_resemble_requests_are_not_read() {
     let keys = JsonKeys::default();
     let escaped = serde_json::to_string(GPTBOT).expect("a text");
     for line in [
@@ -340,8 +340,10 @@ fn what_is_not_understood_is_unread() {
 }
 
 #[test]
-fn objects_are_read_by_the_keys_that_are_named() {
-    let named = |keys: &[&str]| JsonKeys::naming(&keys.iter().map(|key| key.parse().expect(key)).collect::<Vec<_>>());
+fn json_objects_are_read_by_the_keys_that_the_user_names() {
+    let named = |keys: &[&str]| {
+        JsonKeys::with_operator_keys(&keys.iter().map(|key| key.parse().expect(key)).collect::<Vec<_>>())
+    };
     let line = r#"{"proxy":{"verb":"GET","path":"/a","userAgent":["GPTBot/1.2"],"clientIp":"192.0.2.7:80"},"path":"/other","request":"POST /b HTTP/1.1","x.at":971211336000}"#;
     let keys = ["ua=proxy.userAgent", "method=Proxy.verb", "path=proxy.path", "address=proxy.clientIp", "time=x.at"];
     let read = |keys: &JsonKeys| {
@@ -354,15 +356,15 @@ fn objects_are_read_by_the_keys_that_are_named() {
     let keys = named(&keys);
     let want = (text("192.0.2.7"), text("GET"), text("/a"), text("GPTBot/1.2"), Some(971_211_336));
     assert_eq!(read(&keys), Some(want));
-    assert_eq!(keys.missing().count(), 0);
+    assert_eq!(keys.unused_keys().count(), 0);
     // Only the given key is used.
     let keys = named(&["ua=none", "path=path", "method=proxy.verb"]);
     assert_eq!(read(&keys), Some((String::new(), text("GET"), text("/other"), String::new(), None)));
-    assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
+    assert_eq!(keys.unused_keys().map(ToString::to_string).collect::<Vec<_>>(), ["ua=none"]);
     // A key counts as found even if the line cannot be read because another key is missing.
     let keys = named(&["path=none", "ua=none", "ua=proxy.userAgent"]);
     assert_eq!(read(&keys), None);
-    assert_eq!(keys.missing().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);
+    assert_eq!(keys.unused_keys().map(ToString::to_string).collect::<Vec<_>>(), ["path=none", "ua=none"]);
     // With the known keys alone, the result would be a request without a User-Agent.
     assert_eq!(read(&named(&[])), None);
     assert_eq!(read(&named(&["ua=proxy.userAgent"])).map(|read| read.2), Some(text("/b")));

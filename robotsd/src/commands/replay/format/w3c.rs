@@ -70,7 +70,7 @@ impl W3cColumns {
         };
         let text = |value: Option<&W3cValue<'a>>| match value {
             Some(W3cValue::Plain(text)) if blank == b'\t' => percent_decoded(text),
-            Some(W3cValue::Plain(text)) => with_blanks(text),
+            Some(W3cValue::Plain(text)) => plus_to_space(text),
             value => bytes(value),
         };
         let moment = || rfc3339(&[&*date?.bytes(), b"T", &*time?.bytes(), b"Z"].concat());
@@ -92,8 +92,8 @@ impl W3cColumns {
     /// that fails, without quoted strings.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
-        let with_strings = has_quotes.then(|| with_strings(line, blank)).flatten();
-        if let Some(values) = with_strings.filter(|values| values.len() == self.count) {
+        let split_with_strings = has_quotes.then(|| split_with_strings(line, blank)).flatten();
+        if let Some(values) = split_with_strings.filter(|values| values.len() == self.count) {
             return Some(values);
         }
         let values: Vec<_> = line.split(|byte| *byte == blank).map(W3cValue::Plain).collect();
@@ -123,7 +123,7 @@ impl<'a> W3cValue<'a> {
 
 /// Splits a line into values. A value that begins with a quote is parsed as a quoted string.
 /// Returns `None` if a closing quote is missing.
-fn with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
+fn split_with_strings(line: &[u8], blank: u8) -> Option<Vec<W3cValue<'_>>> {
     let (mut values, mut rest) = (Vec::new(), line);
     loop {
         let (value, behind) = match rest {
@@ -157,7 +157,7 @@ fn string(text: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Replaces `+` with a space, because IIS writes `+` for a space. The `+` in `(+https://…)` and `;
 /// +https://…` is kept, because crawlers write it before the URL of their page.
-fn with_blanks(text: &[u8]) -> Cow<'_, [u8]> {
+fn plus_to_space(text: &[u8]) -> Cow<'_, [u8]> {
     if memchr::memchr(b'+', text).is_none() {
         return Cow::Borrowed(text);
     }

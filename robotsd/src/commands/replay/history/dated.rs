@@ -14,7 +14,7 @@ pub(super) const EXPECTED: &str = "specify a file that git tracks, or copies of 
 
 /// Reports whether a path is a dated file, or a directory that contains dated files but no
 /// `robots.txt`.
-pub(super) fn are_dated(path: &Path) -> bool {
+pub(super) fn has_dated_files(path: &Path) -> bool {
     match path.is_dir() {
         true => !path.join("robots.txt").exists() && files_in(path).is_ok(),
         false => date_in(&name_of(path)).is_some(),
@@ -37,7 +37,7 @@ pub(super) fn versions(paths: &[PathBuf]) -> io::Result<FoundVersions> {
     let mut found = FoundVersions::default();
     for (at, file, bytes) in dated.into_iter().rev() {
         let source = file.to_string_lossy().into_owned();
-        if !found.has_room_for(usize::try_from(bytes).unwrap_or(usize::MAX), &source) {
+        if !found.fits_limits(usize::try_from(bytes).unwrap_or(usize::MAX), &source) {
             break;
         }
         found.versions.push(DatedVersion { at, source, bytes: input::read_configured(&file)? });
@@ -91,7 +91,7 @@ fn moment(text: &str) -> Option<i64> {
     let (year, month, day) = (number(4, "")?, number(2, "-_.")?, number(2, "-_.")?);
     let hour = number(2, "Tt-_ ").unwrap_or("00");
     let (minute, second) = (number(2, ":-.").unwrap_or("00"), number(2, ":-.").unwrap_or("00"));
-    let at = |clock: &str| date::parsed(&format!("{year}-{month}-{day}T{clock}Z"));
+    let at = |clock: &str| date::parse_time(&format!("{year}-{month}-{day}T{clock}Z"));
     // If the digits after the day are not a time, the beginning of the day is used.
     at(&format!("{hour}:{minute}:{second}")).or_else(|| at("00:00:00"))
 }
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_since_when_a_file_was_in_force() {
+    fn a_file_is_in_force_from_the_date_in_its_name() {
         let day = 1_793_491_200;
         for (name, want) in [
             ("2026-11-01", Some(day)),

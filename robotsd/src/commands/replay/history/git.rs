@@ -7,9 +7,9 @@
 //!
 //! **The settings of a repository cannot make git run a program.** The git config of a repository
 //! can contain the names of programs, and may be untrusted, for example if the checkout was sent as
-//! an archive. [`ALWAYS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these programs. The
-//! config of the user and of the system stays in force, because git reads `safe.directory` only
-//! from this config.
+//! an archive. [`GIT_OPTIONS`], [`LOG`] and [`ENVIRONMENT`] prevent git from running these
+//! programs. The config of the user and of the system stays in force, because git reads
+//! `safe.directory` only from this config.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -25,7 +25,7 @@ const FILE: &str = "robots.txt";
 /// patterns. `-c` overrides user settings that would change the result, and repository settings
 /// that contain the names of programs. If the value of such a repository setting is empty, git runs
 /// no program.
-const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
+const GIT_OPTIONS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log.follow=false -c log.diffMerges=separate \
                       -c log.mailmap=false -c core.pager=cat -c core.hooksPath=/dev/null -c core.fsmonitor= \
                       -c core.alternateRefsCommand=true -c alias.remote-none=";
 
@@ -33,7 +33,7 @@ const ALWAYS: &str = "--no-pager --literal-pathspecs -c log.showRoot=true -c log
 /// are missing in a partial clone. To fetch these objects, git would run programs from the config
 /// of the repository. Git 2.45 and later obeys `GIT_NO_LAZY_FETCH`. For earlier versions,
 /// `GIT_ALLOW_PROTOCOL` allows only the protocol "none". To use this protocol, git runs the alias
-/// `remote-none`, which [`ALWAYS`] defines as a command that does nothing.
+/// `remote-none`, which [`GIT_OPTIONS`] defines as a command that does nothing.
 const ENVIRONMENT: [(&str, &str); 3] =
     [("GIT_OPTIONAL_LOCKS", "0"), ("GIT_NO_LAZY_FETCH", "1"), ("GIT_ALLOW_PROTOCOL", "none")];
 
@@ -135,7 +135,7 @@ fn read_blobs(folder: &Path, changes: &[&Change], found: &mut FoundVersions) -> 
     let mut read = || {
         for change in changes {
             let size = if change.is_removal() { 0 } else { size_of_next(&mut answers, &change.commit)? };
-            if !found.has_room_for(size, &change.commit) {
+            if !found.fits_limits(size, &change.commit) {
                 break;
             }
             let mut bytes = vec![0; size];
@@ -172,7 +172,7 @@ fn size_of_next(answers: &mut impl BufRead, commit: &str) -> io::Result<usize> {
 
 fn command(folder: &Path) -> Command {
     let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(ALWAYS.split(' ')).envs(ENVIRONMENT);
+    command.arg("-C").arg(folder).args(GIT_OPTIONS.split(' ')).envs(ENVIRONMENT);
     // If a git hook runs robotsd, git has set the variables below for the repository of the hook.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"] {
         command.env_remove(name);

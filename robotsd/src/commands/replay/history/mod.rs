@@ -20,7 +20,7 @@ use super::format::LoggedRequest;
 use super::headers::VersionHeaders;
 use crate::board::{
     self, Counted, CrawlerRequest, Disallowed, Done, LogBoard, LoggedTimes, RowScratch, Second, UsableVersion,
-    VERSION_LIFETIME, cut, standing, write_origin,
+    VERSION_LIFETIME, claim_result, cut, write_origin,
 };
 use crate::commands::arguments::site::{OtherFiles, RobotsFile};
 use crate::evaluator::{Evaluator, EvaluatorSettings, KnownSender};
@@ -54,7 +54,7 @@ struct FoundVersions {
 impl FoundVersions {
     /// Reports whether a version of this size can be added within the limits on versions. If it
     /// cannot be added, records the reason.
-    fn has_room_for(&mut self, bytes: usize, source: &str) -> bool {
+    fn fits_limits(&mut self, bytes: usize, source: &str) -> bool {
         self.bytes = self.bytes.saturating_add(bytes);
         let fault = match (self.versions.len(), self.bytes) {
             (MAX_VERSIONS.., _) => format!("only {MAX_VERSIONS} versions are read"),
@@ -96,7 +96,7 @@ impl VersionHistory {
     /// be served for at most `deploy` seconds.
     pub(super) fn read(paths: &[PathBuf], deploy: Option<Second>, settings: &EvaluatorSettings) -> io::Result<Self> {
         let of_git = match paths {
-            [path] => git::has_repository(path) && !dated::are_dated(path),
+            [path] => git::has_repository(path) && !dated::has_dated_files(path),
             _ => false,
         };
         let FoundVersions { file, versions: found, left_out, .. } = match paths {
@@ -125,7 +125,7 @@ impl VersionHistory {
         }
         // A saved file was served from the date in its name on, but a commit is deployed some time
         // after its date.
-        let deploy = deploy.unwrap_or(if of_git { DEPLOYED } else { 0 });
+        let deploy = deploy.unwrap_or(if of_git { DEFAULT_DEPLOY_SECONDS } else { 0 });
         Ok(Self { versions, file, left_out, deploy })
     }
 
@@ -144,7 +144,7 @@ impl VersionHistory {
 
     /// Returns the versions before index `place` that may still be served at the time `time`,
     /// because their successors may not be deployed yet.
-    fn maybe_served(&self, place: usize, time: Second) -> impl Iterator<Item = &PastVersion> {
+    fn possibly_served(&self, place: usize, time: Second) -> impl Iterator<Item = &PastVersion> {
         let successors = self.versions[..=place].windows(2).rev();
         let recent = successors.take_while(move |pair| time.saturating_sub(pair[1].since) < self.deploy);
         recent.map(|pair| &pair[0])
@@ -165,7 +165,7 @@ impl VersionHistory {
 }
 
 /// Default for how long after a commit the previous version may still be served, in seconds.
-const DEPLOYED: Second = 15 * 60;
+const DEFAULT_DEPLOY_SECONDS: Second = 15 * 60;
 
 /// The observations in one chunk of the log that are needed to judge crawlers.
 #[derive(Debug, Default)]
@@ -177,7 +177,7 @@ pub(super) struct BoardNotes {
 }
 
 impl BoardNotes {
-    pub(super) fn join_to(self, board: &mut LogBoard) {
+    pub(super) fn add_to(self, board: &mut LogBoard) {
         self.full.into_iter().chain([self.counted]).for_each(|counted| board.join(counted, &self.times));
     }
 
@@ -209,7 +209,7 @@ impl BoardNotes {
         let token = || agent.tokens().first().map(|token| Cow::Owned(token.to_string()));
         let name = agent.crawler().map(Cow::Borrowed).or_else(token).unwrap_or(agent.class().as_str().into());
         let got_page = agent.is_registered() && entry.got_page();
-        let seen = CrawlerRequest { agent, name: &name, identity: standing(Some(sender.identity)), at, got_page };
+        let seen = CrawlerRequest { agent, name: &name, identity: claim_result(Some(sender.identity)), at, got_page };
         let host = entry.host.as_deref().and_then(|host| std::str::from_utf8(host).ok()).unwrap_or_default();
         let origin = |out: &mut String| write_origin("", host, out);
         if RequestPath::is_robots_txt_target(&entry.target) {
@@ -241,7 +241,7 @@ impl BoardNotes {
         let request = Disallowed { agent, method, target: &entry.target, by: version.hash, form: verdict.form() };
         self.counted.disallow(&seen, done, |RowScratch { case, hits, .. }| {
             case.judge_by(history.usable_versions(place, at), Some(policy), &request);
-            if history.maybe_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
+            if history.possibly_served(place, at).any(|version| !case.disallowed_by.contains(&version.name)) {
                 // The request is judged only if all versions that may have been served disallow it.
                 case.disallowed_by.clear();
             }
@@ -322,7 +322,7 @@ mod tests {
             };
             notes.note(history, &mut headers, &entry, KnownSender { identity, address: None }, *at);
         }
-        notes.join_to(&mut board);
+        notes.add_to(&mut board);
         board.conclude(&history.dates(), &[]);
         let board = board.board(Evidence::Complete);
         let [crawler] = &*board.crawlers else { panic!("{board:?}") };
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_without_rules_excuses_and_accuses_no_crawler() {
+    fn a_read_that_got_no_rules_does_not_count_against_a_crawler() {
         let history = history(0, &[(START, NEW)]);
         let (first, later) = ((START + HOUR, "/robots.txt", 200), START + HOUR + 60);
         let request = (START + HOUR + 120, "/new/1", 200);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_a_version_allows_while_it_may_be_served_is_not_judged() {
+    fn a_request_is_not_judged_if_a_version_that_may_still_be_served_allows_it() {
         let history = history(15 * 60, &[(START, OLD), (START + 30 * HOUR, NEW)]);
         let read = (START + HOUR, "/robots.txt", 200);
         let at = |minutes: Second, path| (START + 30 * HOUR + minutes * 60, path, 200);
@@ -362,9 +362,9 @@ mod tests {
     }
 
     #[test]
-    fn versions_have_room_until_their_number_or_their_octets_are_too_many() {
+    fn versions_are_left_out_once_their_total_size_exceeds_the_limit() {
         let mut found = FoundVersions::default();
-        assert!(found.has_room_for(MAX_BYTES - 1, "3") && found.has_room_for(1, "2") && !found.has_room_for(1, "1"));
+        assert!(found.fits_limits(MAX_BYTES - 1, "3") && found.fits_limits(1, "2") && !found.fits_limits(1, "1"));
         assert_eq!(
             found.left_out,
             ["the versions up to 1 are left out: only versions of at most 16 MiB in total are read"]

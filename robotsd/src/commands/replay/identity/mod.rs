@@ -16,7 +16,8 @@
 //! 5. Signatures are not used, because logs do not contain them.
 //!
 //! A log may not contain the addresses of clients at all. Only all its requests together show
-//! whether it contains them ([`with_suspect_path`](super::crawler_rows::with_suspect_path)).
+//! whether it contains them
+//! ([`crawlers_with_suspect_path`](super::crawler_rows::crawlers_with_suspect_path)).
 
 mod names;
 
@@ -35,7 +36,7 @@ use tower_robots::internals::ListCopy;
 
 use crate::commands::arguments::site::EvidencePlaces;
 use crate::commands::claim::name_patterns;
-use crate::date::{parsed, seconds};
+use crate::date::{parse_time, seconds};
 
 pub(super) use self::names::{NameAnswers, NameQuestions, look_up};
 
@@ -54,7 +55,7 @@ pub(super) struct LogEvidence {
 pub(super) struct CrawlerEvidence {
     /// The copies of each address list of the crawler; `None` for a list without a copy.
     lists: Box<[Option<Arc<ListCopies>>]>,
-    names: Option<usize>,
+    pattern_index: Option<usize>,
 }
 
 impl LogEvidence {
@@ -67,9 +68,9 @@ impl LogEvidence {
             let mut copies = |url| ListCopies::read(url, places, &mut problems).map(Arc::new);
             let lists = crawler.ranges.iter().map(|url| known.entry(url).or_insert_with(|| copies(url)).clone());
             let lists: Box<[_]> = lists.collect();
-            let names = name_patterns(crawler).map(|patterns| evidence.names_of(patterns));
-            if !lists.is_empty() || names.is_some() {
-                evidence.crawlers.insert(crawler.name.to_owned(), Arc::new(CrawlerEvidence { lists, names }));
+            let pattern_index = name_patterns(crawler).map(|patterns| evidence.index_of_patterns(patterns));
+            if !lists.is_empty() || pattern_index.is_some() {
+                evidence.crawlers.insert(crawler.name.to_owned(), Arc::new(CrawlerEvidence { lists, pattern_index }));
             }
         }
         (evidence, problems)
@@ -114,7 +115,7 @@ impl LogEvidence {
         self.trusted_proxies.iter().any(|network| network.contains(address))
     }
 
-    fn names_of(&mut self, patterns: Arc<[NamePattern]>) -> usize {
+    fn index_of_patterns(&mut self, patterns: Arc<[NamePattern]>) -> usize {
         if let Some(at) = self.patterns.iter().position(|known| *known == patterns) {
             return at;
         }
@@ -171,16 +172,16 @@ impl ClaimEvidence for EvidenceAt<'_> {
 
     fn rdns(&self, crawler: &Crawler, address: PublicAddress, _: SystemTime) -> Option<MethodOutcome> {
         let methods = self.methods(crawler)?;
-        let names = methods.names?;
+        let pattern_index = methods.pattern_index?;
         if let Some(questions) = self.questions {
-            questions.borrow_mut().note((names, address), false);
+            questions.borrow_mut().note((pattern_index, address), false);
         }
         let Some(answers) = &self.evidence.answers else {
             // Names were not looked up. If the crawler has lists, names are not needed, because the
             // lists contain all its addresses.
             return methods.lists.is_empty().then_some(MethodOutcome::Undecided(UndecidedReason::NotLoaded));
         };
-        Some(match answers.outcome(names, address) {
+        Some(match answers.outcome(pattern_index, address) {
             MethodOutcome::Failed(_) if is_refutable(crawler) && !is_close(answers.asked, self.time) => {
                 MethodOutcome::Undecided(UndecidedReason::Stale)
             }
@@ -199,7 +200,7 @@ pub(crate) fn address_as_logged(text: &[u8]) -> Option<IpAddr> {
 /// Reports whether an address can be the complete address of a client. Many servers log addresses
 /// that are truncated to a /24, a /48 or a /64. Few complete addresses end with as many zeros as a
 /// truncated address.
-pub(crate) fn is_whole(address: &IpAddr) -> bool {
+pub(crate) fn is_complete_address(address: &IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => address.octets()[3] != 0,
         IpAddr::V6(address) => address.segments()[4..] != [0; 4],
@@ -239,7 +240,7 @@ pub(crate) struct DatedCopy {
 impl ListCopies {
     fn read(url: &str, places: &EvidencePlaces, problems: &mut Vec<String>) -> Option<Self> {
         let copies = places.list_copies(url, |problem| problems.push(problem));
-        let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.own_copy(url)));
+        let mut copies = copies.into_iter().map(|copy| DatedCopy::of(copy, places.configured_copy(url)));
         Some(Self { url: url.to_owned(), best: copies.next()?, others: copies.collect() })
     }
 
@@ -255,8 +256,8 @@ impl ListCopies {
             return best;
         }
         let is_after = time.is_some_and(|time| time >= self.best.date);
-        let holds = |other: &&DatedCopy| !is_after || other.date > self.best.date;
-        let mut others = self.others.iter().filter(holds).map(|other| &other.copy.list.set);
+        let may_apply = |other: &&DatedCopy| !is_after || other.date > self.best.date;
+        let mut others = self.others.iter().filter(may_apply).map(|other| &other.copy.list.set);
         others.find(|set| set.contains(address.get())).unwrap_or(best)
     }
 }
@@ -267,7 +268,7 @@ impl DatedCopy {
     /// changed is used.
     fn of(copy: ListCopy, own: Option<&Path>) -> Self {
         let changed = || own.and_then(|path| std::fs::metadata(path).and_then(|meta| meta.modified()).ok());
-        let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(day_of);
+        let written = || copy.fetched.or(copy.list.created.as_deref()).and_then(parse_day);
         let confirmed = copy.confirmed.map(seconds);
         let date = confirmed.or_else(written).or_else(|| changed().map(seconds)).unwrap_or(0);
         Self { copy, date }
@@ -280,8 +281,8 @@ fn is_close(date: i64, time: Option<i64>) -> bool {
     time.is_some_and(|time| (-CONFIRMED_BEFORE..=CONFIRMED_AFTER).contains(&date.saturating_sub(time)))
 }
 
-fn day_of(text: &str) -> Option<i64> {
-    parsed(text.get(..10)?)
+fn parse_day(text: &str) -> Option<i64> {
+    parse_time(text.get(..10)?)
 }
 
 #[cfg(test)]
@@ -289,8 +290,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_addresses_are_read_in_every_form() {
-        let whole = |text: &str| address_as_logged(text.as_bytes()).filter(is_whole);
+    fn complete_addresses_are_read_in_every_form_and_truncated_ones_are_not() {
+        let whole = |text: &str| address_as_logged(text.as_bytes()).filter(is_complete_address);
         for (text, want) in [
             ("66.249.66.1", "66.249.66.1"),
             ("::ffff:66.249.66.1", "66.249.66.1"),
@@ -307,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn evidence_is_close_to_requests_shortly_before_and_after_it() {
+    fn evidence_counts_from_30_days_before_a_request_to_1_day_after_it() {
         for (days, want) in [(-31, false), (-30, true), (0, true), (1, true), (2, false)] {
             assert_eq!(is_close(1_795_000_000, Some(1_795_000_000 + days * DAY)), want, "{days}");
         }
@@ -316,9 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_read_as_far_as_they_are_dates() {
-        assert_eq!(day_of("2026-09-02T14:46:00.000000"), Some(1_788_307_200));
-        assert_eq!(day_of("2026-09-02"), Some(1_788_307_200));
-        assert_eq!((day_of("September"), day_of("")), (None, None));
+    fn dates_are_read_with_or_without_a_time_and_other_strings_are_rejected() {
+        assert_eq!(parse_day("2026-09-02T14:46:00.000000"), Some(1_788_307_200));
+        assert_eq!(parse_day("2026-09-02"), Some(1_788_307_200));
+        assert_eq!((parse_day("September"), parse_day("")), (None, None));
     }
 }

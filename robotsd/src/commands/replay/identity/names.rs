@@ -28,10 +28,10 @@ const MAX_LOOKED_UP: usize = 10_000;
 
 /// Maximum number of addresses that are looked up without an announcement. For more addresses, a
 /// progress bar or a message shows how long the look-ups will take.
-const FEW: usize = 500;
+const MAX_UNANNOUNCED: usize = 500;
 
 /// Number of DNS queries sent per second.
-const PACE: usize = 50;
+const QUERIES_PER_SECOND: usize = 50;
 
 /// Exit status of a process that was ended by Ctrl-C.
 const INTERRUPTED: i32 = 130;
@@ -61,8 +61,8 @@ pub(crate) fn look_up(
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let addresses = questions.len();
     let progress = source::bar(Some(addresses as u64), "{bar:40} names of {pos} of {len} addresses, {eta} left");
-    if progress.is_hidden() && addresses > FEW {
-        let seconds = addresses / PACE;
+    if progress.is_hidden() && addresses > MAX_UNANNOUNCED {
+        let seconds = addresses / QUERIES_PER_SECOND;
         complain(&format_args!("looking up the names of {addresses} addresses takes at least {seconds} seconds"));
     }
     let mut outcomes = runtime.block_on(ask(&questions, patterns, resolvers, &progress))?;

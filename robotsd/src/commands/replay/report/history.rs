@@ -11,10 +11,10 @@ use crate::commands::replay::history::PastVersion;
 use crate::html::{counted, grouped};
 
 /// Maximum number of crawlers, and of operators, that are shown.
-pub(super) const SHOWN: usize = 25;
+pub(super) const MAX_SHOWN: usize = 25;
 
 /// Maximum number of crawlers that are listed per judgement.
-const NAMED: usize = 10;
+const MAX_NAMED: usize = 10;
 
 /// Judgements from worst to best: the name, the phrase for one crawler, and the phrase for several
 /// crawlers.
@@ -71,9 +71,9 @@ impl PastJudgements {
     /// Bytespider`. The last lines contain the crawlers that are not judged, with the reason.
     pub(super) fn verdicts(&self) -> Vec<String> {
         let listed = |names: &[&str]| {
-            let more = names.len().saturating_sub(NAMED) as u64;
+            let more = names.len().saturating_sub(MAX_NAMED) as u64;
             let more = if more > 0 { format!(" and {} more", grouped(more)) } else { String::new() };
-            names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ") + &more
+            names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ") + &more
         };
         let verdict = |(word, one, several): (&str, &str, &str)| {
             let of_word = self.crawlers.iter().filter(|crawler| crawler.word.as_deref() == Some(word));
@@ -130,25 +130,31 @@ impl PastJudgements {
 
     pub(super) fn shown(&self) -> Vec<(&CrawlerBoard, String, String)> {
         let shown = self.crawlers.iter().filter(|crawler| crawler.word.is_some() || crawler.disallowed > 0);
-        shown.map(with_texts).collect()
+        shown.map(with_judgement_texts).collect()
     }
 }
 
 pub(super) fn balances(plan: &ReplayPlan, counts: &ReplayCounts) -> Vec<OperatorBalance> {
     let rows = counts.rows.iter().filter(|row| row.agent.is_crawler);
-    let taken = rows.map(|row| {
+    let pages_of_operators = rows.map(|row| {
         let purpose = row.agent.category.map_or(row.agent.class.as_str(), |category| category.as_str());
-        let pages = TakenPages { crawler: row.agent.name.clone(), purpose: purpose.to_owned(), pages: row.own().pages };
+        let pages = TakenPages {
+            crawler: row.agent.name.clone(),
+            purpose: purpose.to_owned(),
+            pages: row.without_impostors().pages,
+        };
         (row.agent.operator.as_deref().unwrap_or_default(), pages)
     });
-    let sent = counts.sent.iter().map(|(service, visitors)| ((&**service).into(), *visitors));
+    let referred_visitors = counts.referred_visitors.iter().map(|(service, visitors)| ((&**service).into(), *visitors));
     match plan.evaluators.last() {
-        Some(evaluator) if counts.has_referers => OperatorBalance::all(taken, sent, &evaluator.settings.registry),
+        Some(evaluator) if counts.has_referers => {
+            OperatorBalance::all(pages_of_operators, referred_visitors, &evaluator.settings.registry)
+        }
         _ => Vec::new(),
     }
 }
 
-fn with_texts(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
+fn with_judgement_texts(crawler: &CrawlerBoard) -> (&CrawlerBoard, String, String) {
     let word = crawler.word.clone().or_else(|| crawler.no_word.clone()).unwrap_or_default();
     let all = counted(crawler.allowed + crawler.disallowed, "other request");
     let reads = format!("{} of robots.txt", counted(crawler.reads, "read"));

@@ -15,7 +15,7 @@ use super::{Report, details};
 use crate::commands::replay::tally::RequestTally;
 use crate::html::{ChartPart, Markup, STYLE, TimeChart, bar, crawler_lines, filters, grouped, moment};
 
-const LISTED: usize = 20;
+const MAX_LISTED: usize = 20;
 
 const COLUMNS: i64 = 72;
 

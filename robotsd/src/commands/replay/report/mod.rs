@@ -21,7 +21,7 @@ use super::tally::RequestTally;
 use crate::board::OperatorBalance;
 use crate::html::{counted, grouped, percent, period};
 
-const HEADLINES: usize = 3;
+const MAX_HEADLINES: usize = 3;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
@@ -107,7 +107,8 @@ struct ClassRow {
 impl Report {
     pub(crate) fn new(plan: &ReplayPlan, counts: &ReplayCounts) -> Self {
         let compared = plan.is_compared();
-        let mut rows: Vec<(&ReplayRow, RequestTally)> = counts.rows.iter().map(|row| (row, row.own())).collect();
+        let mut rows: Vec<(&ReplayRow, RequestTally)> =
+            counts.rows.iter().map(|row| (row, row.without_impostors())).collect();
         let harm = |own: &RequestTally| if compared { own.shut + own.opened } else { own.disallowed };
         let is_engine_shut_out =
             |(row, own): &(&ReplayRow, RequestTally)| compared && row.agent.is_index_engine && own.shut > 0;
@@ -134,7 +135,7 @@ impl Report {
             against: plan.against.clone(),
             requests: counts.requests,
             other_hosts: counts.hosts.other,
-            without_host: counts.hosts.unnamed,
+            without_host: counts.hosts.without_host,
             host_notes: plan.selection.notes(counts.hosts, counts.requests),
             unread_lines: counts.unread,
             unread_samples: counts.samples.iter().map(|line| text_of(&plan.privacy.line(line))).collect(),
@@ -182,10 +183,10 @@ impl Report {
             let (count, verified, ..) = harm(row);
             (row.identity.is_checked && verified == 0, !row.is_index_engine, std::cmp::Reverse(count))
         });
-        rows.into_iter().take(HEADLINES).map(move |row| {
+        rows.into_iter().take(MAX_HEADLINES).map(move |row| {
             let (count, verified, effect, what) = harm(row);
             let by = row.by_rule.patterns(effect).map(|patterns| format!(", by {patterns}")).unwrap_or_default();
-            let doubt = match count.saturating_sub(verified) {
+            let verification_note = match count.saturating_sub(verified) {
                 0 => String::new(),
                 _ if !row.identity.is_checked => String::new(),
                 _ if verified == 0 => "; none of these requests is verified".to_owned(),
@@ -195,11 +196,11 @@ impl Report {
                     count = grouped(count)
                 ),
             };
-            format!("{}: {} {what}{by}{doubt}", row.name, percent(count, row.tally.requests))
+            format!("{}: {} {what}{by}{verification_note}", row.name, percent(count, row.tally.requests))
         })
     }
 
-    fn if_refused(&self) -> Option<String> {
+    fn refusal_sentence(&self) -> Option<String> {
         let RequestTally { disallowed, would_refuse, would_tag, .. } = self.totals.tally;
         let passing = disallowed.saturating_sub(would_refuse + would_tag);
         let parts = [
@@ -225,14 +226,14 @@ impl Report {
         self.crawlers.iter().filter(|row| self.search_engines_shut_out.contains(&row.name)).collect()
     }
 
-    const fn lacks_names(&self) -> bool {
+    const fn has_no_user_agents(&self) -> bool {
         self.requests > 0 && self.nameless == self.requests
     }
 
     /// Reports whether the requests of agents other than crawlers are shown. If no request has a
     /// User-Agent, the requests are shown only if a rule disallows some of them.
     pub(crate) fn has_others(&self) -> bool {
-        !self.lacks_names() || self.others.iter().any(|row| row.disallowed > 0)
+        !self.has_no_user_agents() || self.others.iter().any(|row| row.disallowed > 0)
     }
 
     fn others_in_words(&self) -> Option<String> {
@@ -257,7 +258,7 @@ impl ReportedCrawler {
 /// Describes the values that are missing in lines of the log. Each description is a sentence
 /// without a full stop.
 fn log_gaps(report: &Report) -> impl Iterator<Item = String> + '_ {
-    let nameless = report.lacks_names().then(|| {
+    let nameless = report.has_no_user_agents().then(|| {
         "no request has a User-Agent, or the log does not contain it, so crawlers cannot be recognised: use the \
          combined format (W3C: cs(User-Agent))"
             .to_owned()
@@ -307,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn agents_that_are_no_crawlers_are_counted_by_what_they_are() {
+    fn requests_of_browsers_and_libraries_are_counted_by_class() {
         let row = |class, requests| ClassRow { class, requests, disallowed: 0 };
         let rows = [row(Class::Browser, 1150), row(Class::Library, 1)];
         assert_eq!(other_requests(&rows).as_deref(), Some("1,150 by browsers, 1 by HTTP libraries"));

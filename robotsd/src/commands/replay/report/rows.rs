@@ -16,8 +16,8 @@ use crate::commands::replay::rule_paths::{DecidingRule, Effect, PathTree, RulePa
 use crate::commands::replay::tally::{AddressTally, RequestTally};
 use crate::html::{counted, grouped};
 
-const RULES: usize = 20;
-const PATTERNS: usize = 10;
+const MAX_RULES: usize = 20;
+const MAX_PATTERNS: usize = 10;
 
 #[derive(Debug, Serialize)]
 pub(super) struct RuleRows {
@@ -52,7 +52,7 @@ pub(super) struct PatternRow {
 impl RuleRows {
     pub(super) fn new(rules: &RulePaths, plan: &ReplayPlan) -> Self {
         let rules = rules.sorted();
-        let (shown, other) = rules.split_at(rules.len().min(RULES));
+        let (shown, other) = rules.split_at(rules.len().min(MAX_RULES));
         Self {
             rules: shown.iter().map(|(rule, paths)| RuleRow::new(*rule, paths, plan)).collect(),
             other_rules: other.len() as u64,
@@ -84,7 +84,7 @@ impl RuleRow {
         let mut rules = evaluator.into_iter().flat_map(|evaluator| evaluator.robots().groups()).flat_map(Group::rules);
         let found = rule.line.and_then(|line| rules.find(|rule| rule.line() == line));
         let patterns = paths.patterns();
-        let (shown, other) = patterns.split_at(patterns.len().min(PATTERNS));
+        let (shown, other) = patterns.split_at(patterns.len().min(MAX_PATTERNS));
         let row = |(pattern, requests): &(Vec<u8>, u64)| PatternRow { pattern: text_of(pattern), requests: *requests };
         Self {
             effect: rule.effect,
@@ -99,14 +99,14 @@ impl RuleRow {
     }
 
     pub(super) fn sentence(&self) -> String {
-        let (effect, file) = (self.effect_words(), &self.file);
+        let (effect, file) = (self.effect_text(), &self.file);
         match (self.line, &self.pattern) {
             (Some(line), Some(pattern)) => format!("{effect}{file}:{line}: disallow {pattern}"),
             _ => format!("{effect}{file}: other rules"),
         }
     }
 
-    pub(super) const fn effect_words(&self) -> &'static str {
+    pub(super) const fn effect_text(&self) -> &'static str {
         match self.effect {
             Effect::Disallowed => "",
             Effect::ShutOut => "newly disallowed by ",
@@ -119,7 +119,7 @@ pub(super) fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-const ADDRESSES: usize = 20;
+const MAX_ADDRESSES: usize = 20;
 const SUSPECT_ADDRESSES: usize = 3;
 
 #[derive(Debug, Serialize)]
@@ -197,13 +197,13 @@ impl Senders {
         let checked = counts.rows.iter().filter(|row| row.is_checked);
         let lists = plan.evidence.lists_of(checked.map(|row| row.agent.name.as_str()));
         Self {
-            lists_of: lists.iter().map(|list| list.best.date).min().map(day_of),
+            lists_of: lists.iter().map(|list| list.best.date).min().map(format_day),
             lists: lists
                 .iter()
                 .map(|list| ListRow {
                     url: list.url.clone(),
                     origin: list.best.copy.origin,
-                    date: day_of(list.best.date),
+                    date: format_day(list.best.date),
                     prefixes: list.best.copy.list.prefixes,
                 })
                 .collect(),
@@ -236,10 +236,10 @@ impl Senders {
     pub(super) fn reasons(&self) -> Vec<(String, u64)> {
         let mut reasons: Vec<_> = self.split.claimed_because.iter().collect();
         reasons.sort_by_key(|(_, requests)| std::cmp::Reverse(**requests));
-        reasons.into_iter().map(|(reason, requests)| (self.in_words(reason), *requests)).collect()
+        reasons.into_iter().map(|(reason, requests)| (self.reason_text(reason), *requests)).collect()
     }
 
-    fn in_words(&self, reason: &str) -> String {
+    fn reason_text(&self, reason: &str) -> String {
         use UndecidedReason as Reason;
         let rdns = if self.names.is_none() { "; --rdns looks up the names of addresses" } else { "" };
         let words = match reason.parse::<UndecidedReason>() {
@@ -303,7 +303,7 @@ impl ImpostorRow {
 
     fn new(crawler: &str, failed: &FailedClaims, plan: &ReplayPlan) -> Self {
         let mut addresses = shown(&failed.addresses.sorted(), plan.privacy);
-        let rest = addresses.split_off(addresses.len().min(ADDRESSES));
+        let rest = addresses.split_off(addresses.len().min(MAX_ADDRESSES));
         let rest_requests = rest.iter().map(|row| row.tally.requests).sum::<u64>();
         Self {
             crawler: crawler.to_owned(),
@@ -349,6 +349,6 @@ fn shown(addresses: &[(IpAddr, AddressTally)], privacy: ReportPrivacy) -> Vec<Ad
     rows
 }
 
-fn day_of(seconds: i64) -> String {
+fn format_day(seconds: i64) -> String {
     date_of(u64::try_from(seconds).unwrap_or(0))
 }

@@ -9,24 +9,24 @@ use super::rows::{ImpostorRow, RuleRow, RuleRows};
 use super::{Report, ReportedCrawler, more_crawlers};
 use crate::commands::output::filters;
 use crate::html::grouped;
-use crate::render::{cut, printable};
+use crate::render::{printable, truncated};
 
 /// Maximum number of crawlers that are shown; a final line contains the totals for all other
 /// crawlers.
-const CRAWLERS: usize = 25;
+const MAX_CRAWLERS: usize = 25;
 
-const DETAILED: usize = 5;
+const MAX_DETAILED: usize = 5;
 
 /// Width of a bar, in columns.
 const BAR: usize = 20;
 
-const RULES: usize = 8;
-const PATTERNS: usize = 5;
+const MAX_RULES: usize = 8;
+const MAX_PATTERNS: usize = 5;
 
 /// Maximum number of crawlers whose impostors are shown.
-const IMPOSTORS: usize = 10;
+const MAX_IMPOSTORS: usize = 10;
 /// Maximum number of impostors' addresses that are shown per crawler.
-const ADDRESSES: usize = 5;
+const MAX_ADDRESSES: usize = 5;
 /// Maximum number of crawlers whose impostors are shown with rules and paths.
 const DETAILED_IMPOSTORS: usize = 3;
 
@@ -38,19 +38,19 @@ pub(in crate::commands::replay) struct TextReport<'a> {
 
 impl TextReport<'_> {
     fn crawlers(&self) -> impl Iterator<Item = &ReportedCrawler> {
-        self.report.crawlers.iter().take(CRAWLERS)
+        self.report.crawlers.iter().take(MAX_CRAWLERS)
     }
 
     fn more_crawlers(&self) -> Option<String> {
-        more_crawlers(self.report.crawlers.iter().skip(CRAWLERS).map(|row| row.tally.requests))
+        more_crawlers(self.report.crawlers.iter().skip(MAX_CRAWLERS).map(|row| row.tally.requests))
     }
 
     fn detailed(&self) -> impl Iterator<Item = &ReportedCrawler> {
-        self.report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(DETAILED)
+        self.report.crawlers.iter().filter(|row| !row.by_rule.rules.is_empty()).take(MAX_DETAILED)
     }
 
     fn more_impostors(&self) -> Option<String> {
-        more_crawlers(self.report.impostors.iter().skip(IMPOSTORS).map(|row| row.tally.requests))
+        more_crawlers(self.report.impostors.iter().skip(MAX_IMPOSTORS).map(|row| row.tally.requests))
     }
 
     fn detailed_impostors(&self) -> impl Iterator<Item = &ImpostorRow> {
@@ -63,7 +63,7 @@ impl TextReport<'_> {
 
     fn name(&self, row: &ReportedCrawler) -> String {
         let (name, width) = (printable(&row.name), self.width());
-        if name.chars().count() > width { cut(&name, width - 1) } else { name }
+        if name.chars().count() > width { truncated(&name, width - 1) } else { name }
     }
 
     /// Draws disallowed requests as a dark bar, followed by allowed requests as a light bar.
@@ -97,12 +97,12 @@ fn reads(row: &ReportedCrawler) -> String {
 }
 
 fn other_paths(rule: &RuleRow) -> Option<(u64, u64)> {
-    let rest = rule.paths.iter().skip(PATTERNS).map(|path| path.requests);
+    let rest = rule.paths.iter().skip(MAX_PATTERNS).map(|path| path.requests);
     others(rest, rule.other_paths, rule.other_paths_requests)
 }
 
 fn other_rules(by_rule: &RuleRows) -> Option<(u64, u64)> {
-    let rest = by_rule.rules.iter().skip(RULES).map(|rule| rule.requests);
+    let rest = by_rule.rules.iter().skip(MAX_RULES).map(|rule| rule.requests);
     others(rest, by_rule.other_rules, by_rule.other_rules_requests)
 }
 

@@ -259,7 +259,7 @@ fn scripts() -> impl Strategy<Value = Script> {
 }
 
 #[test]
-fn both_paths_answer_the_same_octets_alike() {
+fn the_edge_and_hyper_answer_the_same_bytes_equally() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let script = Scripted::new(Mutex::new(Script {
         status: 200,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn each_name_gets_its_certificate_and_others_the_first() {
+async fn each_server_name_gets_its_certificate_and_others_get_the_first() {
     let authority = TestAuthority::new("ours");
     let [a, b, c] = [("a", "a.test"), ("b", "*.b.test"), ("c", "x.b.test")].map(|(f, n)| authority.write(f, &[n]));
     let edge = secure_with(live(&[&a, &b, &c]), EdgeLimits::default());
@@ -26,20 +26,20 @@ async fn each_name_gets_its_certificate_and_others_the_first() {
 }
 
 #[test]
-fn a_certificate_is_for_a_host_and_for_a_pattern_if_it_is_for_some_host_of_it() {
+fn the_certificates_cover_a_pattern_if_they_cover_at_least_one_matching_host() {
     let authority = TestAuthority::new("ours");
     let certificates = live(&[&authority.write("a", &["a.test"]), &authority.write("b", &["*.b.test", "x.c.test"])]);
-    for (patterns, are_for) in
+    for (patterns, cover) in
         [("a.test A.test x.b.test *.b.test *.c.test", true), ("b.test x.y.b.test c.test *.a.test", false)]
     {
         for pattern in patterns.split(' ') {
-            assert_eq!(certificates.are_for(pattern), are_for, "{pattern}");
+            assert_eq!(certificates.cover(pattern), cover, "{pattern}");
         }
     }
 }
 
 #[tokio::test]
-async fn of_two_keys_for_a_name_the_client_gets_the_first_it_understands() {
+async fn if_a_name_has_two_keys_the_client_gets_the_first_one_that_it_supports() {
     let authority = TestAuthority::new("ours");
     let modern = authority.write_with("modern", &["a.test"], &KeyPair::generate_for(&PKCS_ED25519).unwrap(), |_| {});
     let common = authority.write("common", &["a.test"]);
@@ -96,7 +96,7 @@ async fn a_request_for_a_host_of_another_certificate_is_misdirected() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn certificates_are_replaced_under_running_connections() {
+async fn certificates_are_replaced_without_disturbing_running_connections() {
     let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
@@ -137,14 +137,14 @@ async fn certificates_are_replaced_under_running_connections() {
 }
 
 #[test]
-fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
+fn a_broken_pair_is_reported_once_and_the_previous_pair_stays_in_force() {
     let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let (chain, key) = (std::fs::read(&paths.chain).unwrap(), std::fs::read(&paths.key).unwrap());
     let certificates = live(&[&paths]);
     let in_force = || certificates.current().certificates[0].pair.names.clone();
     let now = SystemTime::now();
-    assert_eq!(certificates.look(now, SETTLING), []);
+    assert_eq!(certificates.reload_changed(now, SETTLING), []);
     let other = authority.write("b", &["b.test"]);
     let other = (std::fs::read(&other.chain).unwrap(), std::fs::read(&other.key).unwrap());
     let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIH0\n-----END ENCRYPTED PRIVATE KEY-----\n";
@@ -176,33 +176,33 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
     ] {
         put(&paths.chain, chain);
         put(&paths.key, key);
-        let news = certificates.look(now, SETTLING);
+        let news = certificates.reload_changed(now, SETTLING);
         assert_eq!(news.len(), 1, "{what}: {news:?}");
         assert_eq!(news[0].kind, CertificateEventKind::Rejected);
         assert!(news[0].message.contains(what), "{what}: {news:?}");
         assert!(news[0].message.starts_with(&format!("{}: ", culprit.display())), "{news:?}");
         assert!(!news[0].message.contains(secret), "{news:?}");
-        assert_eq!(certificates.look(now, SETTLING), [], "{what}");
+        assert_eq!(certificates.reload_changed(now, SETTLING), [], "{what}");
         // A problem is reported again if an operator requests a reload.
         assert_eq!(certificates.reload(now), news);
         assert_eq!(certificates.rejections(), [(paths.chain.clone(), Some(news[0].message.clone()))]);
         assert_eq!(in_force(), ["a.test"]);
     }
     std::fs::remove_file(&paths.key).unwrap();
-    assert_eq!(certificates.look(now, SETTLING).len(), 1);
+    assert_eq!(certificates.reload_changed(now, SETTLING).len(), 1);
     std::fs::create_dir(&paths.key).unwrap();
-    assert!(certificates.look(now, SETTLING)[0].message.contains("not a regular file"));
+    assert!(certificates.reload_changed(now, SETTLING)[0].message.contains("not a regular file"));
     std::fs::remove_dir(&paths.key).unwrap();
     // The files get the content of the pair in use again.
     put(&paths.chain, &chain);
     put(&paths.key, &key);
-    let news = certificates.look(now, SETTLING);
+    let news = certificates.reload_changed(now, SETTLING);
     assert!(news.len() == 1 && news[0].message.contains("the files again contain the certificate"), "{news:?}");
     assert_eq!(certificates.rejections(), [(paths.chain.clone(), None)]);
     // The files are replaced with another valid pair.
     put(&paths.chain, &other.0);
     put(&paths.key, &other.1);
-    let news = certificates.look(now, SETTLING);
+    let news = certificates.reload_changed(now, SETTLING);
     assert!(
         news.len() == 1 && news[0].message.contains("the certificate was replaced; the new one is used for b.test"),
         "{news:?}"
@@ -211,18 +211,18 @@ fn a_broken_pair_is_reported_once_and_the_one_before_stays() {
 }
 
 #[test]
-fn a_fifo_in_place_of_a_file_does_not_block() {
+fn a_fifo_in_place_of_a_key_file_does_not_block() {
     let authority = TestAuthority::new("ours");
     let paths = authority.write("a", &["a.test"]);
     let certificates = live(&[&paths]);
     std::fs::remove_file(&paths.key).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&paths.key).status().unwrap().success());
-    let news = certificates.look(SystemTime::now(), SETTLING);
+    let news = certificates.reload_changed(SystemTime::now(), SETTLING);
     assert!(news[0].message.contains("not a regular file"), "{news:?}");
 }
 
 #[test]
-fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
+fn pairs_that_expire_soon_or_have_too_open_permissions_cause_warnings() {
     let authority = TestAuthority::new("ours");
     let key = KeyPair::generate_for(&PKCS_ED25519).unwrap();
     let paths = authority.write_with("a", &["a.test"], &key, |params| {
@@ -244,7 +244,7 @@ fn pairs_that_end_soon_or_are_open_to_all_are_warned_about() {
         ("2026-04-02T00:00:00Z", 1),
         ("2026-04-03T00:00:00Z", 0),
     ] {
-        let news = certificates.look(at(now), SETTLING);
+        let news = certificates.reload_changed(at(now), SETTLING);
         let found = news.iter().filter(|news| news.kind == CertificateEventKind::Warning).count();
         assert_eq!(found, warnings, "{now} {news:?}");
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[tokio::test]
-async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
+async fn tls_1_2_and_1_3_resume_sessions_and_older_versions_are_rejected() {
     let (authority, edge) = secure(EdgeLimits::default());
     for protocol in [&version::TLS12, &version::TLS13] {
         let client = Arc::new(authority.client_of(pair::provider(), &[protocol]));
@@ -24,7 +24,7 @@ async fn both_versions_resume_sessions_and_older_ones_are_not_spoken() {
 }
 
 #[tokio::test]
-async fn requests_in_the_clear_get_an_explanation_and_nothing_else_is_sent_without_tls() {
+async fn requests_without_tls_get_a_400_response_and_other_bytes_get_no_http_response() {
     let (authority, edge) = secure(EdgeLimits::default());
     for request in [&get("a.test")[..], "POST /x HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"] {
         let mut client = edge.sent(request).await;
@@ -69,7 +69,7 @@ fn client_hello(client: &Arc<ClientConfig>) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_handshake_counts_once_its_hello_is_whole() {
+async fn a_handshake_counts_toward_the_limit_once_its_hello_is_complete() {
     let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let hello = client_hello(&client);
@@ -84,7 +84,7 @@ async fn a_handshake_counts_once_its_hello_is_whole() {
 }
 
 #[tokio::test]
-async fn a_hello_has_a_bound() {
+async fn a_client_hello_has_a_size_limit() {
     let (_, edge) = secure(EdgeLimits::default());
     let mut client = edge.sent(b"\x16\x03\x01\x40\x00\x01\x00\xff\xff").await;
     client.try_send([0; 32 * 1024]).await;
@@ -93,7 +93,7 @@ async fn a_hello_has_a_bound() {
 }
 
 #[tokio::test]
-async fn rfc_8446_5_1_a_hello_may_have_several_records() {
+async fn rfc_8446_5_1_a_client_hello_may_span_several_records() {
     let (authority, edge) = secure(EdgeLimits::default());
     let hello = client_hello(&authority.client(&[]));
     for length in [1, 64, 512] {
@@ -108,7 +108,7 @@ async fn rfc_8446_5_1_a_hello_may_have_several_records() {
 }
 
 #[tokio::test]
-async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
+async fn handshakes_beyond_the_limit_wait_until_another_handshake_ends() {
     let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut slow = edge.sent(client_hello(&client)).await;
@@ -123,7 +123,7 @@ async fn handshakes_beyond_the_limit_wait_for_one_to_end() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
+async fn handshakes_that_their_clients_abandon_are_ended_to_serve_others() {
     let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::new(2).unwrap(), ..no_deadlines() });
     let client = authority.client(&[]);
     let mut abandoned = Vec::new();
@@ -135,7 +135,7 @@ async fn a_handshake_that_its_client_abandons_is_given_up_for_others() {
 }
 
 #[tokio::test]
-async fn connections_within_their_hello_give_way_to_new_ones() {
+async fn connections_with_an_incomplete_hello_are_closed_for_new_ones() {
     let (authority, edge) = secure(EdgeLimits { connections: 4, ..EdgeLimits::default() });
     let client = authority.client(&[]);
     let mut slow = Raw::many(12, edge.address, b"\x16\x03\x01").await;
@@ -156,7 +156,7 @@ async fn connections_within_their_hello_give_way_to_new_ones() {
 }
 
 #[tokio::test]
-async fn a_large_hello_counts_before_it_is_whole() {
+async fn a_large_client_hello_counts_toward_the_limit_before_it_is_complete() {
     let (authority, edge) = secure(EdgeLimits { handshakes: NonZeroUsize::MIN, ..no_deadlines() });
     let client = authority.client(&[]);
     let hello = [&b"\x16\x03\x01\x40\x00\x01\x00\x30\x00"[..], &[0; 8 * 1024]].concat();
@@ -167,7 +167,7 @@ async fn a_large_hello_counts_before_it_is_whole() {
 }
 
 #[tokio::test]
-async fn shutdown_closes_silent_connections_at_once_and_finishes_handshakes() {
+async fn shutdown_closes_silent_and_idle_tls_connections() {
     let (authority, mut edge) = secure(EdgeLimits::default());
     let client = authority.client(&[]);
     let mut idle = edge.kept_secured(1, &client).await;

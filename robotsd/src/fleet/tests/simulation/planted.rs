@@ -47,7 +47,7 @@ fn found<const PLANT: usize>(why: &str) {
 }
 
 #[test]
-fn faults_that_are_planted_are_found() {
+fn the_simulation_finds_every_planted_fault() {
     found::<1>("from the document");
     found::<2>("which was not lifted");
     found::<3>("is off although it was shown that");

@@ -8,14 +8,14 @@ const LENGTH: usize = 300;
 const USUAL: u64 = 150;
 
 #[test]
-fn what_is_served_waits_and_is_reported_is_what_the_model_says() {
+fn the_served_pending_and_reported_versions_match_the_model() {
     let usual = if std::env::var_os("ROBOTSD_LONG").is_some() { 1_000_000 } else { USUAL * LENGTH as u64 };
     simulate::<Publishing<0>>(steps(usual), LENGTH).expect_none("publishing");
 }
 
 /// Runs sequences of steps that once revealed a bug, reduced to a minimum.
 #[test]
-fn what_was_wrong_once_is_right() {
+fn step_sequences_that_once_revealed_a_bug_pass() {
     let settings =
         Settings { gate: ModelGate::Comparing, has_grace: true, has_state: true, has_faults: false, has_jumps: true };
     let (poll, reload, kept) = (Step::Poll, Step::Reload { is_settled: true }, Folder::Kept);
@@ -95,21 +95,21 @@ const FOUND_WITHIN: u64 = 300;
 const SHORT: usize = 10;
 
 #[test]
-fn a_rollback_that_holds_nothing_is_found() {
+fn the_simulation_finds_a_rollback_that_does_not_hold_the_version() {
     expect_found::<1>();
 }
 
 #[test]
-fn a_switch_that_is_on_after_a_restart_is_found() {
+fn the_simulation_finds_a_kill_switch_that_is_forgotten_at_a_restart() {
     expect_found::<2>();
 }
 
 #[test]
-fn an_accept_that_takes_any_hash_is_found() {
+fn the_simulation_finds_an_accept_call_that_takes_any_hash() {
     expect_found::<3>();
 }
 
 #[test]
-fn a_half_file_that_is_taken_is_found() {
+fn the_simulation_finds_that_a_half_written_file_is_published() {
     expect_found::<4>();
 }
