@@ -312,7 +312,7 @@ fn sentences(path: &Path) -> Vec<(usize, String)> {
     paragraphs.into_iter().flat_map(split).collect()
 }
 
-/// Patterns that only occur in the names of functions.
+/// Patterns that only occur in the names of functions. The last one allows `is no longer`.
 const UNCLEAR_IN_NAMES: [(&str, &str); 2] = [
     (r"^(?:What|Who|Those|Of|One that|It|Nobody) ", "begin with a subject that names the thing"),
     (r"\b(?:is|are) no (?:[^l]|l[^o])", "`is not a valid X`, `has no X`"),

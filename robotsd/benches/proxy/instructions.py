@@ -2,7 +2,7 @@
 """Counts the instructions in user space per request, with an error of at most 1 %, and checks that their number does not grow unnoticed.
 
 Only the thread that serves the requests is counted. What the other threads do depends on the time that a request takes: the thread that
-writes the log, for example, wakes up once in 5 ms.
+writes the log, for example, wakes up at most once in 5 ms.
 
     cargo build --profile dist -p robotsd
     robotsd/benches/proxy/instructions.py [BINARY] [--peers] [--floors] [--rounds N]

@@ -372,11 +372,11 @@ impl BodyTemplate {
 
 /// Replaces the placeholders in `text` by their values. `{{{{` is replaced by `{{`.
 fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<String, String> {
-    let (mut fill, mut rest) = (String::new(), text);
+    let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once("{{") {
-        fill.push_str(before);
+        filled.push_str(before);
         if let Some(after) = after.strip_prefix("{{") {
-            fill.push_str("{{");
+            filled.push_str("{{");
             rest = after;
             continue;
         }
@@ -393,10 +393,10 @@ fn fill(text: &str, mut value: impl FnMut(&str) -> Option<String>) -> Result<Str
                 known = PLACEHOLDERS.join(", ")
             ));
         };
-        fill.push_str(&value);
+        filled.push_str(&value);
         rest = after;
     }
-    Ok(fill + rest)
+    Ok(filled + rest)
 }
 
 fn url(host: &str) -> String {

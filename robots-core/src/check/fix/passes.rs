@@ -218,16 +218,16 @@ impl Prover {
             self.changes.set(MAX_CHANGES);
             // Many files repeat one mistake on many lines, so all fixes of a lint are first tried
             // together.
-            let without_conflicts: BTreeSet<usize> = without_conflicts(&candidates, &of_code).into_iter().collect();
-            let of_all = match without_conflicts.len() {
+            let compatible: BTreeSet<usize> = without_conflicts(&candidates, &of_code).into_iter().collect();
+            let of_all = match compatible.len() {
                 0 | 1 => EditOutcome::NotCorrected,
-                _ => self.outcome(without_conflicts.iter().map(|at| &candidates[*at]), false),
+                _ => self.outcome(compatible.iter().map(|at| &candidates[*at]), false),
             };
             for (number, at) in of_code.into_iter().enumerate() {
                 let outcome = match of_all {
-                    EditOutcome::SameContent if without_conflicts.contains(&at) => of_all,
+                    EditOutcome::SameContent if compatible.contains(&at) => of_all,
                     _ if number < MAX_FINDINGS_OF_LINT => self.outcome([&candidates[at]], true),
-                    _ if without_conflicts.contains(&at) => of_all,
+                    _ if compatible.contains(&at) => of_all,
                     _ => EditOutcome::NotCorrected,
                 };
                 corrected[at] = outcome != EditOutcome::NotCorrected;

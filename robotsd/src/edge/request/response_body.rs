@@ -216,8 +216,7 @@ impl Framing {
             let has_length_field = head.headers.contains_key(CONTENT_LENGTH);
             return Self::Absent { length: size.filter(|size| *size > 0 && !has_length_field) };
         }
-        let declared_length =
-            head.headers.get(CONTENT_LENGTH).map(|declared_length| fields::length(declared_length.as_bytes()));
+        let declared_length = head.headers.get(CONTENT_LENGTH).map(|value| fields::length(value.as_bytes()));
         match (declared_length, size) {
             (Some(Some(bytes)), _) => Self::Length { bytes, is_in_head: true },
             (None, Some(bytes)) => Self::Length { bytes, is_in_head: false },

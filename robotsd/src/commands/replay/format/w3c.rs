@@ -92,8 +92,8 @@ impl W3cColumns {
     /// that fails, without quoted strings.
     fn values<'a>(&self, line: &'a [u8], blank: u8) -> Option<Vec<W3cValue<'a>>> {
         let has_quotes = memchr::memchr(b'"', line).is_some();
-        let split_with_strings = has_quotes.then(|| split_with_strings(line, blank)).flatten();
-        if let Some(values) = split_with_strings.filter(|values| values.len() == self.count) {
+        let quoted = has_quotes.then(|| split_with_strings(line, blank)).flatten();
+        if let Some(values) = quoted.filter(|values| values.len() == self.count) {
             return Some(values);
         }
         let values: Vec<_> = line.split(|byte| *byte == blank).map(W3cValue::Plain).collect();
